@@ -52,9 +52,9 @@ static bool start_services(struct gateway *g, struct error *err)
     struct services *sv = &g->sv;
     struct storage_config storage = {.database = g->options.database,
                                      .data_dir = g->options.data_dir,
-                                     .cache_prefix = sv->config->cache_prefix,
-                                     .cache_ttl_ms = sv->config->cache_ttl_ms};
-    if (g->options.redis.shown.p && sv->config->cache_enabled)
+                                     .cache_prefix = sv->front->config->cache_prefix,
+                                     .cache_ttl_ms = sv->front->config->cache_ttl_ms};
+    if (g->options.redis.shown.p && sv->front->config->cache_enabled)
         storage.redis = &g->options.redis;
 
     int64_t ended = 0;
@@ -84,9 +84,9 @@ static bool start_services(struct gateway *g, struct error *err)
     gateway_start_docs(g);
     gateway_start_delivery(g);
     g->health = health_new(sv->loop, sv->lanes, sv->upstreams, servers, n_servers);
-    upstreams_apply(sv->upstreams, sv->config);
+    upstreams_apply(sv->upstreams, sv->front->config);
     upstreams_probe(sv->upstreams);
-    g->reaper = reaper_new(sv->loop, sv->lanes, sv->sessions, sv->config);
+    g->reaper = reaper_new(sv->loop, sv->lanes, sv->sessions, sv->front->config);
     reaper_tell_links(g->reaper, gateway_on_link_over, g);
     operate_start(sv);
     return true;
@@ -135,7 +135,7 @@ static void say_certificate(const struct gateway *g)
     if (!g->tls)
         return;
     tls_server_until(g->tls, until);
-    log_info("serving TLS", LS("certificate", g->sv.config->tls_cert), LZ("until", until));
+    log_info("serving TLS", LS("certificate", g->front.config->tls_cert), LZ("until", until));
 }
 
 /* Open connections keep the context they began with. */
@@ -161,18 +161,18 @@ static void say_endpoints(const struct gateway *g, const char *address)
 {
     const char *scheme = g->tls ? "https" : "http";
 
-    if (g->sv.config->n_servers > 1)
+    if (g->front.config->n_servers > 1)
         log_info("serving all of them at once",
                  LS("url", arena_printf(g->mem, "%s://%s/mcp", scheme, address)));
-    for (size_t i = 0; i < g->sv.config->n_servers && i < MOST_SAID; i++) {
-        struct str name = g->sv.config->servers[i].name;
+    for (size_t i = 0; i < g->front.config->n_servers && i < MOST_SAID; i++) {
+        struct str name = g->front.config->servers[i].name;
         struct str url = arena_printf(g->mem, "%s://%s/mcp/%.*s", scheme, address, STR_ARG(name));
         log_info("serving", LS("server", name), LS("url", url));
     }
-    if (g->sv.config->n_folders > 0)
+    if (g->front.config->n_folders > 0)
         log_info("serving documents",
                  LS("url", arena_printf(g->mem, "%s://%s/mcp/docs", scheme, address)),
-                 LI("folders", g->sv.config->n_folders));
+                 LI("folders", g->front.config->n_folders));
 }
 
 static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct error *err)
@@ -184,7 +184,7 @@ static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct 
     if (!address_parse(where, &address, err))
         return false;
     if (!address_listen(&address, &fd, err)) {
-        struct str at = g->sv.config->listen_at;
+        struct str at = g->front.config->listen_at;
         err->code = ERR_CONFIG; /* any error of the kernel is a refused start */
         return !is_unix && at.p ? error_wrap(err, "%.*s", STR_ARG(at)) : false;
     }
@@ -203,14 +203,14 @@ static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct 
 static bool start_listeners(struct gateway *g, struct error *err)
 {
     struct http_server_config config = http_server_defaults;
-    struct config *c = g->sv.config;
+    struct config *c = g->front.config;
     struct str socket;
 
     config.max_body = c->limit_body;
     if (!load_tls(c, &g->tls, err))
         return false;
     say_certificate(g);
-    g->server = http_server_new(g->sv.loop, &config, front_gate, front_handle, &g->sv);
+    g->server = http_server_new(g->sv.loop, &config, front_gate, front_handle, &g->front);
     if (!datadir_socket(g->options.data_dir, g->mem, &socket, err))
         return false;
     unlink(socket.p); /* no other process uses it: we hold the lock */
@@ -246,12 +246,12 @@ static void on_forget(void *arg)
 {
     struct gateway *g = arg;
 
-    known_publish(known_of_config(g->sv.config, NULL));
+    known_publish(known_of_config(g->front.config, NULL));
 }
 
 static void publish_secrets(struct gateway *g, const struct config *fresh)
 {
-    known_publish(known_of_config(fresh, g->sv.config));
+    known_publish(known_of_config(fresh, g->front.config));
     if (!g->forget)
         g->forget = loop_timer_new(g->sv.loop, on_forget, g);
     loop_timer_start(g->forget, FORGET_MS, 0);
@@ -269,10 +269,10 @@ static void reload(struct gateway *g)
         config_unref(fresh);
         return;
     }
-    if (!str_eq(fresh->listen, g->sv.config->listen))
-        log_warn("\"listen\" changes only with a restart", LS("now", g->sv.config->listen));
+    if (!str_eq(fresh->listen, g->front.config->listen))
+        log_warn("\"listen\" changes only with a restart", LS("now", g->front.config->listen));
     say_notes(fresh);
-    if (!identity_apply(g->sv.identity, fresh, &err)) {
+    if (!identity_apply(g->front.identity, fresh, &err)) {
         log_error("the configuration was not reloaded; the old one stays", LZ("why", err.text));
         tls_free(tls);
         config_unref(fresh);
@@ -283,9 +283,9 @@ static void reload(struct gateway *g)
     upstreams_apply(g->sv.upstreams, fresh);
     upstreams_probe(g->sv.upstreams);
     reaper_apply(g->reaper, fresh);
-    quotas_apply(g->sv.quotas, fresh);
-    config_unref(g->sv.config);
-    g->sv.config = fresh;
+    quotas_apply(g->front.quotas, fresh);
+    config_unref(g->front.config);
+    g->front.config = fresh;
     swap_tls(g, tls);
     log_info("configuration reloaded", LI("servers", fresh->n_servers));
 }
@@ -314,12 +314,12 @@ static void on_drain_tick(void *arg)
     if (!g->anchoring)
         http_server_drain(g->server); /* closes connections that became idle since */
     unsigned calls = calls_in_flight(g->sv.calls);
-    bool busy = g->sv.exchanges > 0 || calls > 0 || http_server_flushing(g->server) > 0 ||
+    bool busy = g->front.under_way > 0 || calls > 0 || http_server_flushing(g->server) > 0 ||
                 pipes_count(g->sv.pipes) > 0;
     if (g->anchoring || (busy && !late))
         return;
-    if (g->sv.exchanges > 0 || calls > 0) {
-        log_warn("stopping with requests still under way", LI("requests", g->sv.exchanges),
+    if (g->front.under_way > 0 || calls > 0) {
+        log_warn("stopping with requests still under way", LI("requests", g->front.under_way),
                  LI("calls", calls));
         leave_now(1);
     }
@@ -329,7 +329,7 @@ static void on_drain_tick(void *arg)
 
 static void begin_stop(struct gateway *g)
 {
-    g->sv.draining = true;
+    g->front.draining = true;
     g->drain_until_ms = clock_mono_ms() + (g->options.ends_with_pipes ? DRAIN_PIPES_MS : DRAIN_MS);
     http_server_stop_listening(g->server);
     streams_drain(g->sv.streams);
@@ -345,7 +345,7 @@ static void begin_stop(struct gateway *g)
 static void on_last_pipe(void *arg)
 {
     struct gateway *g = arg;
-    if (!g->sv.draining)
+    if (!g->front.draining)
         begin_stop(g);
 }
 
@@ -361,12 +361,12 @@ static void on_terminate(void *arg, int signum)
 {
     struct gateway *g = arg;
 
-    if (g->sv.draining) {
+    if (g->front.draining) {
         log_warn("second signal: stopping at once", LI("signal", signum));
         leave_now(signum == SIGINT ? 130 : 1);
     }
     log_info("stopping: finishing what is under way", LI("signal", signum),
-             LI("requests", g->sv.exchanges));
+             LI("requests", g->front.under_way));
     begin_stop(g);
 }
 
@@ -384,7 +384,7 @@ static void on_hangup(void *arg, int signum)
 
     if (!is_closed)
         reload(g);
-    else if (!g->sv.draining) /* the shell and the kernel may both send SIGHUP */
+    else if (!g->front.draining) /* the shell and the kernel may both send SIGHUP */
         on_terminate(g, signum);
 }
 
@@ -412,7 +412,7 @@ static bool start(struct gateway *g, struct error *err)
     if ((!g->datadir && !datadir_own(g->options.data_dir, &g->datadir, err)) ||
         !keeper_start(&g->keeper, err))
         return false;
-    known_publish(known_of_config(g->sv.config, NULL));
+    known_publish(known_of_config(g->front.config, NULL));
     log_set_filter(clean_text);
     log_start();
     clock_life_continue(datadir_path(g->options.data_dir, "life-clock", g->mem).p);
@@ -467,8 +467,8 @@ static void stop(struct gateway *g)
     }
     if (g->keeper)
         keeper_stop(g->keeper);
-    if (sv->identity)
-        identity_stop(sv->identity);
+    if (sv->front->identity)
+        identity_stop(sv->front->identity);
     logins_stop(sv->logins);
     docs_stop(sv->docs);
     if (sv->lanes)
@@ -477,7 +477,7 @@ static void stop(struct gateway *g)
     pins_free(sv->pins);
     health_free(g->health);
     logins_free(sv->logins);
-    identity_free(sv->identity);
+    identity_free(sv->front->identity);
     secrets_free(sv->secrets);
     keyring_free(sv->keyring);
     own_tokens_free(g->own_tokens);
@@ -490,14 +490,15 @@ static void stop(struct gateway *g)
         sessions_free(sv->sessions);
     if (sv->calls)
         calls_free(sv->calls);
-    quotas_free(sv->quotas);
+    quotas_free(sv->front->quotas);
     if (sv->audit)
         audit_free(sv->audit);
     if (sv->loop)
         loop_free(sv->loop);
     storage_close(g->storage);
     tls_free(g->tls);
-    config_unref(sv->config);
+    front_release(&g->front);
+    config_unref(sv->front->config);
     log_stop();
     log_set_filter(NULL);
     known_publish(NULL);
@@ -511,7 +512,8 @@ int gateway_run(const struct gateway_options *options)
         .options = *options, .mem = arena_new(1024 * 1024), .terminal = own_terminal()};
     struct error err = {.code = ERR_NONE};
 
-    g.sv.config = options->config;
+    g.front.config = options->config;
+    g.sv.front = &g.front;
     if (options->config->file.p) { /* reload requires the same file to exist */
         g.options.source.file = arena_dup(g.mem, options->config->file);
         g.options.source.must_exist = true;
@@ -519,7 +521,7 @@ int gateway_run(const struct gateway_options *options)
     harden();
     say_notes(options->config);
     if (start(&g, &err)) {
-        log_info("ready", LI("servers", g.sv.config->n_servers), LS("data", options->data_dir),
+        log_info("ready", LI("servers", g.front.config->n_servers), LS("data", options->data_dir),
                  LS("database", g.sv.database), LZ("version", HOLDFAST_VERSION));
         loop_run(g.sv.loop);
     } else {

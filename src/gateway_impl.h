@@ -16,6 +16,7 @@ struct gateway {
     struct keeper *keeper;
     struct health *health;
     struct storage *storage;
+    struct front front;
     struct services sv;
     struct http_server *server;
     struct tls_context *tls;

@@ -9,10 +9,12 @@
 #include "crypto/hash.h"
 #include "crypto/key_file.h"
 #include "delivery/delivery.h"
+#include "api/api.h"
+#include "api/plain.h"
 #include "exchange/pipe.h"
+#include "exchange/routes.h"
 #include "exchange/sse2024.h"
 #include "pins/pins.h"
-#include "front/front.h"
 #include "servers/sample.h"
 #include "servers/session.h"
 #include "session/remote_changes.h"
@@ -46,8 +48,9 @@ void gateway_start_delivery(struct gateway *g)
     struct chain *chain = storage_chain(g->storage);
     uint8_t key[32];
 
-    struct streams_config streams = {
-        .loop = sv->loop, .writer = storage_writer(g->storage)->number, .identity = sv->identity};
+    struct streams_config streams = {.loop = sv->loop,
+                                     .writer = storage_writer(g->storage)->number,
+                                     .identity = sv->front->identity};
     chain_derive(chain, "streams", streams.key);
     sv->streams = streams_new(&streams);
     streams_on_undelivered_sent(sv->streams, on_undelivered_sent, sv->undelivered);
@@ -182,7 +185,7 @@ static void on_change_heard(void *arg)
 {
     struct gateway *g = arg;
     remote_changes_nudge(g->remote_changes);
-    identity_nudge(g->sv.identity);
+    identity_nudge(g->front.identity);
 }
 
 bool gateway_start_listening(struct gateway *g, struct error *err)
@@ -201,14 +204,14 @@ bool gateway_start_quotas(struct gateway *g, struct error *err)
     struct quotas_config config = {
         .loop = g->sv.loop,
         .lanes = g->sv.lanes,
-        .config = g->sv.config,
+        .config = g->front.config,
         .redis =
             g->options.redis.shown.p && storage_is_shared(g->storage) ? &g->options.redis : NULL,
-        .prefix = g->sv.config->cache_prefix,
+        .prefix = g->front.config->cache_prefix,
         .node = storage_writer(g->storage)->uuid,
     };
     chain_derive(storage_chain(g->storage), "limits", config.key);
-    bool ok = quotas_new(&config, &g->sv.quotas, err);
+    bool ok = quotas_new(&config, &g->front.quotas, err);
     crypto_wipe(config.key, sizeof(config.key));
     return ok;
 }
@@ -227,7 +230,9 @@ void gateway_start_registry(struct gateway *g)
         .arg = g,
     };
     sv->registry = registry_new(&config);
-    front_start();
+    exchange_add_routes(sv);
+    plain_add_routes(sv);
+    api_add_routes(sv);
 }
 
 /* Starts the knowledge base.  Its tools are registered with the other built-in servers. */
@@ -238,8 +243,8 @@ void gateway_start_docs(struct gateway *g)
         .loop = sv->loop, .lanes = sv->lanes, .data_dir = g->options.data_dir};
 
     sv->docs = docs_new(&start);
-    docs_apply(sv->docs, sv->config);
-    g->docs = (struct docs_server){sv->docs, sv->registry, sv->sessions, &sv->config};
+    docs_apply(sv->docs, sv->front->config);
+    g->docs = (struct docs_server){sv->docs, sv->registry, sv->sessions, &sv->front->config};
 }
 
 /* Loads the key of access tokens.  Nodes on one store share this key. */
@@ -271,10 +276,12 @@ bool gateway_start_identity(struct gateway *g, struct error *err)
         .is_shared = storage_is_shared(g->storage),
         .own = g->own_tokens,
     };
-    if (!identity_new(&identity, sv->config, &sv->identity, err))
+    if (!identity_new(&identity, sv->front->config, &sv->front->identity, err))
         return false;
-    struct logins_config logins = {
-        .loop = sv->loop, .lanes = sv->lanes, .identity = sv->identity, .own = g->own_tokens};
+    struct logins_config logins = {.loop = sv->loop,
+                                   .lanes = sv->lanes,
+                                   .identity = sv->front->identity,
+                                   .own = g->own_tokens};
     sv->logins = logins_new(&logins);
     return true;
 }
@@ -289,7 +296,7 @@ void gateway_start_audit(struct gateway *g)
         .chain = storage_chain(g->storage),
         .writer = storage_writer(g->storage)->number,
         .spool = storage_spool(g->storage),
-        .max_body = sv->config->limit_audit_body,
+        .max_body = sv->front->config->limit_audit_body,
         .anchor_file = datadir_path(g->options.data_dir, "audit-anchors.jsonl", g->mem),
     };
     sv->audit = audit_new(&audit);

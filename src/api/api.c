@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps of a REST call before and after its operation.  The checks here are the same for all
- * operations: caller, quota, role, query parameters, Idempotency-Key, body. */
+ * operations: query parameters, Idempotency-Key, body.  The front has admitted the caller. */
 #include "api/api.h"
 
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/utf8.h"
 #include "crypto/hash.h"
-#include "identity/identity.h"
-#include "api/cors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,35 +14,6 @@
 #define PREFIX "/api/v1"
 #define ONCE_MS (INT64_C(24) * 3600 * 1000)
 #define REQUEST_ID_MAX 128
-
-static struct http_route *routes; /* one for each of `operations` */
-static const struct api_operation *const *operations;
-static size_t n_operations;
-
-void api_start(void)
-{
-    if (routes)
-        return;
-    operations = api_operations(&n_operations);
-    routes = xcalloc(n_operations, sizeof(*routes));
-    for (size_t i = 0; i < n_operations; i++)
-        routes[i] = (struct http_route){.method = operations[i]->method,
-                                        .pattern = operations[i]->pattern,
-                                        .summary = operations[i]->summary,
-                                        .flags = (unsigned)i,
-                                        .has_head = strcmp(operations[i]->method, "GET") == 0};
-    router_prepare(routes, n_operations);
-}
-
-bool api_is_path(struct str path)
-{
-    return path.n >= 5 && memcmp(path.p, "/api/", 5) == 0;
-}
-
-void api_find(struct http_request *r, struct route_found *ret)
-{
-    ret->route = router_find(routes, n_operations, r, &ret->match, &ret->status, &ret->allow);
-}
 
 /* Keeps the client's X-Request-Id if it is fit for a header and a log line; else makes an id. */
 static struct str request_id(struct http_request *r)
@@ -91,8 +60,8 @@ static void let_go(struct api_call *c)
     if (c->is_busy)
         registry_drop_key(c->sv->registry, c->busy_key);
     c->is_busy = false;
-    c->sv->exchanges--;
-    config_unref(c->config);
+    c->sv->front->under_way--;
+    caller_release(&c->caller);
 }
 
 static void answer(struct api_call *c, int status, const char *type, struct str headers,
@@ -101,8 +70,7 @@ static void answer(struct api_call *c, int status, const char *type, struct str 
     struct http_request *r = c->http;
     struct str lines = lines_of(c->mem, c->request_id, headers);
 
-    quota_spend(&c->use, body.n);
-    quota_release(&c->use);
+    caller_spend(&c->caller, body.n);
     let_go(c);
     http_reply(r, status, type, lines, body);
 }
@@ -249,24 +217,6 @@ static void begin(struct api_call *c)
 
 /* Access. */
 
-static bool may(const struct api_call *c)
-{
-    return c->op->access != API_WRITE || c->who.role != ROLE_AUDITOR;
-}
-
-/* false: a quota of the tenant or the key is used up, and the refusal was sent. */
-static bool is_within_quota(struct api_call *c)
-{
-    struct quota_refusal refusal;
-
-    if (likely(!quota_applies(c->config, &c->who)) ||
-        quota_take(c->sv->quotas, &c->who, QUOTA_REQUEST, c->http->body.n, &c->use, &refusal))
-        return true;
-    quota_refused(c->sv->quotas, &refusal);
-    api_problem(c, ERR_QUOTA, refusal.err.text, refusal.err.text, quota_lines(&refusal, c->mem));
-    return false;
-}
-
 static bool takes_query(const struct api_operation *op, struct str name)
 {
     for (const struct api_param *p = op->params; p && p->name; p++)
@@ -297,37 +247,32 @@ static bool has_known_query(struct api_call *c)
     return true;
 }
 
-static void on_identified(void *arg, struct http_request *r, const struct principal *who,
-                          const struct identify *q)
+static struct api_call *new_call(struct services *sv, struct http_request *r, struct caller *caller)
 {
-    struct api_call *c = r->user;
+    struct api_call *c = arena_new_of(r->mem, struct api_call);
+
+    c->sv = sv;
+    c->http = r;
+    c->op = caller->route->data;
+    c->match = r->route->match;
+    c->mem = r->mem;
+    c->request_id = request_id(r);
+    caller_take(&c->caller, caller);
+    c->config = c->caller.config;
+    c->who = c->caller.who;
+    c->who.tenant_wide = caller_may(&c->caller, ACCESS_WATCH);
+    sv->front->under_way++;
+    return c;
+}
+
+static void serve(void *arg, struct http_request *r, struct caller *caller)
+{
+    struct api_call *c = new_call(arg, r, caller);
     struct str key = http_header_get(r->head, STR("idempotency-key"));
 
-    (void)arg;
-    r->user = NULL;
-    if (!who && q->err.code == ERR_UNAUTHENTICATED) {
-        api_problem(c, ERR_TENANT_NOT_FOUND, "tenant not found", q->err.text,
-                    identity_challenge(c->config, r, q->had_credential));
-        return;
-    }
-    if (!who && q->err.code == ERR_LIMIT) {
-        api_problem(c, ERR_LIMIT, q->err.text, q->err.text, STR("Retry-After: 1\r\n"));
-        return;
-    }
-    if (!who) {
-        api_refuse(c, q->err.code, "%s", q->err.text);
-        return;
-    }
-    c->who = *who;
-    c->who.tenant_wide = who->role == ROLE_ADMIN || who->role == ROLE_AUDITOR;
-    if (!is_within_quota(c))
-        return;
-    if (c->op->is_sessions && !api_has_sessions(c))
-        api_refuse(c, ERR_NOT_FOUND, "sessions are switched off for this tenant");
-    else if (!may(c))
-        api_problem(c, ERR_DENIED, "access denied",
-                    "The role auditor reads and changes nothing; use another key.", STR_NONE);
-    else if (unlikely(c->http->head->query.p != NULL) && !has_known_query(c))
+    if (c->op->access == API_OPEN)
+        begin(c);
+    else if (unlikely(r->head->query.p != NULL) && !has_known_query(c))
         return;
     else if (c->op->is_once && key.p)
         begin_once(c, key);
@@ -335,29 +280,38 @@ static void on_identified(void *arg, struct http_request *r, const struct princi
         begin(c);
 }
 
-static void refuse_path(struct services *sv, struct http_request *r)
+/* The front refuses the caller; the refusal is a problem. */
+static void refuse_caller(void *arg, struct http_request *r, struct caller *caller,
+                          const struct refusal *why)
 {
-    const struct route_found *f = r->route;
-    struct str id = request_id(r), headers = STR_NONE, lines;
-    enum err_code code = f->status == 405   ? ERR_BAD_METHOD
-                         : f->status == 400 ? ERR_BAD_INPUT
-                                            : ERR_NOT_FOUND;
-    const char *text = f->status == 405 ? "this path does not take that method; see Allow"
-                       : f->status == 400
+    struct api_call *c = new_call(arg, r, caller);
+
+    if (why->code == ERR_UNAUTHENTICATED)
+        api_problem(c, ERR_TENANT_NOT_FOUND, "tenant not found", why->text, why->headers);
+    else if (why->code == ERR_DENIED)
+        api_problem(c, ERR_DENIED, "access denied", why->text, STR_NONE);
+    else
+        api_problem(c, why->code, why->text, why->text, why->headers);
+}
+
+static void refuse_path(struct http_request *r, struct str allow)
+{
+    int status = r->route->status;
+    struct str id = request_id(r);
+    enum err_code code = status == 405   ? ERR_BAD_METHOD
+                         : status == 400 ? ERR_BAD_INPUT
+                                         : ERR_NOT_FOUND;
+    const char *text = status == 405 ? "this path does not take that method; see Allow"
+                       : status == 400
                            ? "this path cannot be read; send it without encoded slashes and dots"
                            : "there is no such path; the operations are in /api/v1/openapi.json";
 
-    if (f->status == 405 && cors_is_preflight(sv->config, r, f->allow, &lines)) {
-        http_reply(r, 204, NULL, lines, STR(""));
-        return;
-    }
-    if (f->status == 405)
-        headers = arena_printf(r->mem, "Allow: %.*s\r\n", STR_ARG(f->allow));
     http_reply(r, error_info(code)->http_status, "application/problem+json",
-               lines_of(r->mem, id, headers), problem_body(r->mem, code, text, text, id));
+               lines_of(r->mem, id, allow), problem_body(r->mem, code, text, text, id));
 }
 
-struct str api_word_refusal(struct http_request *r, int status, const char *reason)
+/* The problem document for a request that the HTTP server or the gate refuses. */
+static struct str word_refusal(struct http_request *r, int status, const char *reason)
 {
     static const struct {
         int status;
@@ -378,29 +332,47 @@ struct str api_word_refusal(struct http_request *r, int status, const char *reas
     return problem_body(r->mem, table[i].code, reason, reason, id);
 }
 
-void api_handle(struct services *sv, struct http_request *r)
-{
-    const struct route_found *f = r->route;
+/* Routes. */
 
-    if (!f->route) {
-        refuse_path(sv, r);
-        return;
+static const char *sessions_are_off(const struct caller *c)
+{
+    return config_has_sessions(c->config, c->who.tenant)
+               ? NULL
+               : "sessions are switched off for this tenant";
+}
+
+static const struct need *need_of(const struct api_operation *op)
+{
+    static const struct need needs[][2] = {
+        [API_READ] = {{ACCESS_ANY, QUOTA_REQUEST}, {ACCESS_ANY, QUOTA_REQUEST, sessions_are_off}},
+        [API_WRITE] = {{ACCESS_WRITE, QUOTA_REQUEST},
+                       {ACCESS_WRITE, QUOTA_REQUEST, sessions_are_off}},
+        [API_OPEN] = {{ACCESS_OPEN}, {ACCESS_OPEN}},
+    };
+
+    return &needs[op->access][op->is_sessions];
+}
+
+void api_add_routes(struct services *sv)
+{
+    static const struct front_words words = {"/api/", word_refusal, refuse_path};
+    size_t n;
+    const struct api_operation *const *operations = api_operations(&n);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct api_operation *op = operations[i];
+        struct front_route route = {
+            .method = op->method,
+            .pattern = op->pattern,
+            .fn = serve,
+            .summary = op->summary,
+            .flags = strcmp(op->method, "GET") == 0 ? ROUTE_HEAD : 0,
+            .need = need_of(op),
+            .refuse = refuse_caller,
+            .data = op,
+        };
+        front_add(sv->front, &words, &route, 1, sv);
     }
-    struct api_call *c = arena_new_of(r->mem, struct api_call);
-    c->sv = sv;
-    c->http = r;
-    c->op = operations[f->route->flags];
-    c->match = f->match;
-    c->mem = r->mem;
-    c->config = config_ref(sv->config);
-    c->request_id = request_id(r);
-    sv->exchanges++;
-    if (c->op->access == API_OPEN) {
-        begin(c);
-        return;
-    }
-    r->user = c;
-    identify_request(sv->identity, c->config, r, STR_NONE, on_identified, sv);
 }
 
 /* Reading. */

@@ -2,8 +2,8 @@
 /* REST under /api/v1.  Tables of operations route the requests and are the source of the OpenAPI
  * document: api_table.c, and the parts that other folders add (parts.c).
  *
- *   front.c → api_find (route) → api_handle: identify → may they? → Idempotency-Key → body → the
- *   operation's own function → api_reply or api_refuse, once
+ *   front/ (route, identify → limit → role) → query → Idempotency-Key → body → the operation's own
+ *   function → api_reply or api_refuse, once
  *
  * An api_call lives in the arena of its request.  If the client disconnects, the operation still
  * runs to its end, and the HTTP server drops the answer. */
@@ -11,9 +11,7 @@
 #define HOLDFAST_API_API_H
 
 #include "exchange/services.h"
-#include "http/router.h"
-#include "identity/identity.h"
-#include "identity/quota.h"
+#include "front/front.h"
 #include "json/bind.h"
 #include "session/registry.h"
 
@@ -124,10 +122,10 @@ struct api_call {
     struct http_request *http;
     const struct api_operation *op;
     struct route_match match;
-    struct arena *mem;     /* the request's */
-    struct config *config; /* holds a reference */
-    struct principal who;
-    struct quota_use use; /* taken from the quotas of the tenant and the key */
+    struct arena *mem; /* the request's */
+    struct caller caller;
+    struct config *config; /* that of the caller */
+    struct principal who;  /* that of the caller, which may see the whole tenant */
     struct str request_id;
     struct js_doc doc; /* the body; doc.n == 0: no body */
     struct registry_call reg;
@@ -137,13 +135,6 @@ struct api_call {
     struct str busy_key;
     void *args; /* state of the operation */
 };
-
-/* The route of a request under /api: the gate finds it, the handler serves it. */
-bool api_is_path(struct str path);
-void api_find(struct http_request *r, struct route_found *ret);
-/* The problem document for a request that the HTTP server or the gate refuses. */
-struct str api_word_refusal(struct http_request *r, int status, const char *reason);
-void api_handle(struct services *sv, struct http_request *r);
 
 /* Each of these answers the call, which must not be used afterwards. */
 void api_reply(struct api_call *c, int status, struct str headers, struct str body);
@@ -224,7 +215,7 @@ void api_get_context_alias(struct api_call *c);
 void api_put_context_alias(struct api_call *c);
 void api_patch_context_alias(struct api_call *c);
 
-/* Builds the routes; called before a listener opens. */
-void api_start(void);
+/* Adds the routes of the operations to sv->front; called before a listener opens. */
+void api_add_routes(struct services *sv);
 
 #endif

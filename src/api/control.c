@@ -39,7 +39,7 @@ static void events_done(struct read_job *job)
     control_job_end(&container_of(job, struct events_job, job)->c, job->ok ? NULL : &job->err);
 }
 
-void control_events(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+void control_events(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
     struct services *sv = arg;
     struct events_job *e = control_job_new(sizeof(*e), EVENTS_BYTES, sv, r);
@@ -78,7 +78,7 @@ static void write_upstream(void *arg, struct upstream *u)
     js_object_end(w);
 }
 
-void control_status(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+void control_status(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
     struct services *sv = arg;
     struct js_writer w;
@@ -88,7 +88,7 @@ void control_status(void *arg, struct http_request *r, const struct route_match 
     js_begin(&w, &out);
     js_object(&w);
     js_kv_string(&w, "version", STR(HOLDFAST_VERSION));
-    js_kv_bool(&w, "stopping", sv->draining);
+    js_kv_bool(&w, "stopping", sv->front->draining);
     js_kv_int(&w, "calls_in_flight", calls_in_flight(sv->calls));
     js_key(&w, STR("servers"));
     js_array(&w);

@@ -81,7 +81,7 @@ static void on_created(struct write_job *job)
     job_end(j, NULL);
 }
 
-void control_key_create(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+void control_key_create(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
     struct keys_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
     struct key_request wanted;
@@ -116,7 +116,7 @@ static void on_listed(struct read_job *job)
     job_end(container_of(job, struct keys_job, read), job->ok ? NULL : &job->err);
 }
 
-void control_key_list(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+void control_key_list(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
     struct keys_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
 
@@ -148,7 +148,8 @@ static void on_revoked(struct write_job *job)
         job_end(j, &job->err);
     } else {
         log_info("a key was revoked", LS("key_id", j->id));
-        identity_revoked(j->c.sv->identity, arena_printf(j->c.mem, "key:%.*s", STR_ARG(j->id)));
+        identity_revoked(j->c.sv->front->identity,
+                         arena_printf(j->c.mem, "key:%.*s", STR_ARG(j->id)));
         js_begin(&w, &j->c.out);
         js_object(&w);
         j->row->revoked_ms = j->revoked.revoked_ms;
@@ -185,15 +186,15 @@ static void on_found(struct read_job *job)
     write_told(j, 1, &j->revoked, "key/revoke", on_revoked);
 }
 
-void control_key_revoke(void *arg, struct http_request *r, const struct route_match *m)
+void control_key_revoke(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
     struct keys_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
 
-    if (!key_id_is_valid(m->params[0])) {
+    if (!key_id_is_valid(r->route->match.params[0])) {
         refuse_missing(j);
         return;
     }
-    j->id = arena_dup(j->c.mem, m->params[0]);
+    j->id = arena_dup(j->c.mem, r->route->match.params[0]);
     j->read = (struct read_job){.run = run_find, .done = on_found};
     if (!lane_lookup(j->c.sv->lanes, &j->read))
         refuse_busy(j);

@@ -78,7 +78,7 @@ static bool serves_sample_only(const struct config *c)
  * this process runs with another file or with none. */
 static void refuse_config(struct services *sv, struct http_request *r, const struct own_config *own)
 {
-    struct str ours = sv->config->identity.path;
+    struct str ours = sv->front->config->identity.path;
     struct str text =
         ours.p ? arena_printf(r->mem,
                               "the Holdfast of this data directory serves %.*s, not %.*s; use a "
@@ -107,21 +107,21 @@ static void refuse_config(struct services *sv, struct http_request *r, const str
 static struct str greeting(const struct services *sv, const struct own_config *own,
                            struct arena *mem)
 {
-    const char *state = serves_sample_only(sv->config) ? "sample"
-                        : is_edited(sv->config, own)   ? "edited"
-                                                       : "same";
+    const char *state = serves_sample_only(sv->front->config) ? "sample"
+                        : is_edited(sv->front->config, own)   ? "edited"
+                                                              : "same";
 
     return arena_printf(mem, "%sHoldfast-Config: %s\r\n\r\n", GREETING, state);
 }
 
 /* Detaching the connection frees the request, so its values are copied first. */
-static void open_pipe(struct services *sv, struct http_request *r, const struct pipe_target *to,
-                      const struct own_config *own)
+static void open_pipe(struct services *sv, struct http_request *r, const struct caller *caller,
+                      const struct pipe_target *to, const struct own_config *own)
 {
     struct arena *mem = arena_new(64 * 1024);
     struct pipe_target kept = {arena_dup(mem, to->server), arena_dup(mem, to->profile),
                                arena_dup(mem, to->name)};
-    struct principal who = principal_dup(r->who, mem);
+    struct principal who = principal_dup(&caller->who, mem);
     struct str hello = greeting(sv, own, mem);
     int fd = http_request_detach(r);
 
@@ -132,7 +132,7 @@ static void open_pipe(struct services *sv, struct http_request *r, const struct 
     arena_free(mem);
 }
 
-void control_pipe(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+void control_pipe(void *arg, struct http_request *r, struct caller *caller)
 {
     struct services *sv = arg;
     struct pipe_target to;
@@ -140,21 +140,21 @@ void control_pipe(void *arg, struct http_request *r, const struct route_match *m
 
     if (!read_target(r, &to) || !read_config(r, &own))
         plain_refuse(r, 400, STR_NONE, "name one server or one profile, or none for all servers");
-    else if (is_other_config(sv->config, &own))
+    else if (is_other_config(sv->front->config, &own))
         refuse_config(sv, r, &own);
     else if (to.server.p && !upstreams_find(sv->upstreams, to.server))
         plain_refuse(
             r, 404, STR_NONE,
             "no server of this name is configured; see \"mcpServers\" in the configuration "
             "of the Holdfast that runs");
-    else if (to.profile.p && !config_profile(sv->config, to.profile))
+    else if (to.profile.p && !config_profile(sv->front->config, to.profile))
         plain_refuse(r, 404, STR_NONE,
                      "no profile of this name is configured; see \"profiles\" in the "
                      "configuration of the Holdfast that runs");
-    else if (sv->draining || pipes_count(sv->pipes) >= PIPES_MAX)
+    else if (sv->front->draining || pipes_count(sv->pipes) >= PIPES_MAX)
         plain_refuse(r, 503, STR("Retry-After: 1\r\n"),
-                     sv->draining ? "Holdfast is stopping; try again in a moment"
-                                  : "too many pipes are open; close one that is not used");
+                     sv->front->draining ? "Holdfast is stopping; try again in a moment"
+                                         : "too many pipes are open; close one that is not used");
     else
-        open_pipe(sv, r, &to, &own);
+        open_pipe(sv, r, caller, &to, &own);
 }

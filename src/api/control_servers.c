@@ -55,7 +55,7 @@ static void ask(struct tools_job *j)
 }
 
 /* ?server= selects one server; ?after_server=&after= select the next page. */
-void control_tools(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+void control_tools(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
     struct tools_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
 
@@ -66,7 +66,7 @@ void control_tools(void *arg, struct http_request *r, const struct route_match *
 }
 
 /* ?server=&tool= */
-void control_tool_diff(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+void control_tool_diff(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
     struct tools_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
     struct error err;
@@ -99,7 +99,7 @@ static void on_approved(struct pins_approval *a, const struct error *err)
 
 /* Body: {"server":…,"tool":…,"digest":…}.  Without "tool", all tools of the server that differ from
  * their approved definitions. */
-void control_approve(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+void control_approve(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
     struct tools_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
     struct pins_approval *a = &j->approval;

@@ -26,10 +26,10 @@ static void tell_identity(struct users_job *j)
     if (j->wanted.verb == USER_CREATE)
         return;
     if (j->wanted.verb == USER_REVOKE && j->wanted.login.p)
-        identity_revoked(j->c.sv->identity,
+        identity_revoked(j->c.sv->front->identity,
                          arena_printf(j->c.mem, "session:%.*s", STR_ARG(j->wanted.login)));
     else
-        identity_user_changed(j->c.sv->identity, j->change.user.id);
+        identity_user_changed(j->c.sv->front->identity, j->change.user.id);
 }
 
 static void on_changed(struct write_job *job)
@@ -50,7 +50,7 @@ static void on_changed(struct write_job *job)
     }
 }
 
-void control_user_change(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+void control_user_change(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
     struct users_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
     struct error err;
@@ -91,8 +91,7 @@ static void on_listed(struct read_job *job)
     control_job_end(&container_of(job, struct users_job, read)->c, job->ok ? NULL : &job->err);
 }
 
-void control_user_sessions(void *arg, struct http_request *r,
-                           const struct route_match *m unused_arg)
+void control_user_sessions(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
     struct users_job *j = control_job_new(sizeof(*j), MAX_BYTES, arg, r);
     struct user_request named = {.verb = USER_REVOKE,

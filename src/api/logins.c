@@ -165,9 +165,10 @@ static void on_ended(struct write_job *job)
         return;
     }
     if (e->op.kind == OP_LOGIN_REVOKE)
-        identity_revoked(c->sv->identity, arena_printf(c->mem, "session:%.*s", STR_ARG(e->row.id)));
+        identity_revoked(c->sv->front->identity,
+                         arena_printf(c->mem, "session:%.*s", STR_ARG(e->row.id)));
     else
-        identity_user_changed(c->sv->identity, e->row.user_id);
+        identity_user_changed(c->sv->front->identity, e->row.user_id);
     api_reply(c, 200, STR_NONE, STR("{\"message\":\"signed out\"}"));
 }
 

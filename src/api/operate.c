@@ -87,18 +87,19 @@ struct scrape {
     struct gauges_wait wait;
     struct services *sv;
     struct http_request *http;
+    struct str tenant; /* of the caller */
 };
 
-static void show_metrics(struct services *sv, struct http_request *r)
+static void show_metrics(struct services *sv, struct http_request *r, struct str tenant)
 {
     struct buf out;
 
     fill(sv);
     buf_init(&out, 16u * 1024 * 1024);
-    if (str_eq(r->who->tenant, STR("default")))
+    if (str_eq(tenant, STR("default")))
         metric_write(&out);
     else
-        metric_write_of(&out, STR("tenant_id"), r->who->tenant);
+        metric_write_of(&out, STR("tenant_id"), tenant);
     http_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", STR_NONE, buf_str(&out));
     buf_release(&out);
 }
@@ -106,7 +107,7 @@ static void show_metrics(struct services *sv, struct http_request *r)
 static void on_gauges(struct gauges_wait *w)
 {
     struct scrape *scrape = container_of(w, struct scrape, wait);
-    show_metrics(scrape->sv, scrape->http);
+    show_metrics(scrape->sv, scrape->http, scrape->tenant);
 }
 
 static void on_scrape_gone(struct http_request *r)
@@ -116,32 +117,22 @@ static void on_scrape_gone(struct http_request *r)
     http_request_done(r);
 }
 
-void operate_metrics(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+void operate_metrics(void *arg, struct http_request *r, struct caller *caller)
 {
     struct services *sv = arg;
-    struct scrape *scrape;
+    struct scrape *scrape = arena_new_of(r->mem, struct scrape);
 
-    if (!sv->config->metrics) {
-        plain_refuse(r, 404, STR_NONE, "metrics are switched off; set \"metrics\": true");
-        return;
-    }
-    if (r->who->role != ROLE_ADMIN && r->who->role != ROLE_AUDITOR) {
-        plain_refuse(r, 403, STR_NONE,
-                     "metrics are for the roles admin and auditor; make a key with --role auditor");
-        return;
-    }
-    scrape = arena_new_of(r->mem, struct scrape);
-    *scrape = (struct scrape){.wait = {.done = on_gauges}, .sv = sv, .http = r};
-    if (session_gauges_refresh(sv->gauges, sv->config, &scrape->wait)) {
-        show_metrics(sv, r);
+    *scrape = (struct scrape){
+        .wait = {.done = on_gauges}, .sv = sv, .http = r, .tenant = caller->who.tenant};
+    if (session_gauges_refresh(sv->gauges, sv->front->config, &scrape->wait)) {
+        show_metrics(sv, r, caller->who.tenant);
         return;
     }
     r->user = scrape;
     r->on_abort = on_scrape_gone;
 }
 
-void operate_healthz(void *arg unused_arg, struct http_request *r,
-                     const struct route_match *m unused_arg)
+void operate_healthz(void *arg unused_arg, struct http_request *r, struct caller *caller unused_arg)
 {
     http_reply(r, 200, "application/json", STR_NONE, STR("{\"status\":\"ok\"}\n"));
 }
@@ -156,7 +147,7 @@ static void refuse_unready(struct services *sv, struct http_request *r, struct s
     js_begin(&w, &out);
     js_object(&w);
     js_kv_string(&w, "status", status);
-    if (!sv->config->auth_required)
+    if (!sv->front->config->auth_required)
         js_kv_string(&w, "reason", str_of(reason));
     js_object_end(&w);
     buf_addc(&out, '\n');
@@ -200,7 +191,7 @@ static void tell_warning(struct services *sv, struct js_writer *w)
 {
     struct metric *wal = metric_register(METRIC_GAUGE, SQ_WAL_METRIC, SQ_WAL_HELP, "", 1);
     int64_t bound = fault_hits("readyz.wal_bound") ? 1 : SQ_WAL_BOUND;
-    if (!sv->config->auth_required && metric_value(metric_cell(wal, NULL, 0)) >= bound)
+    if (!sv->front->config->auth_required && metric_value(metric_cell(wal, NULL, 0)) >= bound)
         js_kv_string(w, "warning",
                      STR("the WAL of the database grows, because a reader keeps a transaction "
                          "open; end programs that read holdfast.db"));
@@ -220,11 +211,11 @@ static void say_ready(struct services *sv, struct http_request *r)
     tell_warning(sv, &t.w);
     js_key(&t.w, STR("servers"));
     js_object(&t.w);
-    if (!sv->config->auth_required)
+    if (!sv->front->config->auth_required)
         upstreams_each(sv->upstreams, tell_server, &t);
     else
         upstreams_each(sv->upstreams, count_server, &t);
-    for (int s = 0; sv->config->auth_required && s <= HEALTH_DOWN; s++)
+    for (int s = 0; sv->front->config->auth_required && s <= HEALTH_DOWN; s++)
         js_kv_int(&t.w, health_state_name(s), t.in_state[s]);
     js_object_end(&t.w);
     api_tell_ready(sv, &t.w);
@@ -234,10 +225,10 @@ static void say_ready(struct services *sv, struct http_request *r)
     buf_release(&out);
 }
 
-void operate_readyz(void *arg, struct http_request *r, const struct route_match *m unused_arg)
+void operate_readyz(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
     struct services *sv = arg;
-    if (sv->draining)
+    if (sv->front->draining)
         http_reply(r, 503, "application/json", STR_NONE, STR("{\"status\":\"stopping\"}\n"));
     else if (!lanes_healthy(sv->lanes))
         refuse_unhealthy(sv, r);

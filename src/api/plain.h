@@ -5,32 +5,32 @@
 #define HOLDFAST_API_PLAIN_H
 
 #include "exchange/services.h"
-#include "http/router.h"
-#include "identity/identity.h"
+#include "front/front.h"
+#include "front/plain.h"
 
-struct str plain_refusal(struct http_request *r, const char *text); /* the body alone */
-void plain_refuse(struct http_request *r, int status, struct str headers, const char *text);
+/* Adds the routes of these handlers to sv->front. */
+void plain_add_routes(struct services *sv);
 
 /* operate.c */
-void operate_healthz(void *arg, struct http_request *r, const struct route_match *m);
-void operate_readyz(void *arg, struct http_request *r, const struct route_match *m);
-void operate_metrics(void *arg, struct http_request *r, const struct route_match *m);
+admitted_fn operate_healthz;
+admitted_fn operate_readyz;
+admitted_fn operate_metrics;
 void operate_start(struct services *sv); /* registers gauges that are filled at each scrape */
 /* control.c */
-void control_events(void *arg, struct http_request *r, const struct route_match *m);
-void control_status(void *arg, struct http_request *r, const struct route_match *m);
+admitted_fn control_events;
+admitted_fn control_status;
 /* control_pipe.c */
-void control_pipe(void *arg, struct http_request *r, const struct route_match *m);
+admitted_fn control_pipe;
 /* control_keys.c */
-void control_key_create(void *arg, struct http_request *r, const struct route_match *m);
-void control_key_list(void *arg, struct http_request *r, const struct route_match *m);
-void control_key_revoke(void *arg, struct http_request *r, const struct route_match *m);
+admitted_fn control_key_create;
+admitted_fn control_key_list;
+admitted_fn control_key_revoke;
 /* control_servers.c */
-void control_tools(void *arg, struct http_request *r, const struct route_match *m);
-void control_tool_diff(void *arg, struct http_request *r, const struct route_match *m);
-void control_approve(void *arg, struct http_request *r, const struct route_match *m);
+admitted_fn control_tools;
+admitted_fn control_tool_diff;
+admitted_fn control_approve;
 /* control_users.c */
-void control_user_change(void *arg, struct http_request *r, const struct route_match *m);
-void control_user_sessions(void *arg, struct http_request *r, const struct route_match *m);
+admitted_fn control_user_change;
+admitted_fn control_user_sessions;
 
 #endif

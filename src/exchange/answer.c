@@ -117,7 +117,7 @@ static enum step_result store_first(struct exchange *x)
     struct transport_change *c = x->change;
 
     if (!c->job.done) {
-        c->op.who = &x->who;
+        c->op.who = &x->caller.who;
         c->op.transport = &c->row;
         c->job.ops = &c->op;
         c->job.n = 1;
@@ -198,8 +198,8 @@ static enum step_result answer_initialize(struct exchange *x)
         if (!c->id[0])
             token_transport_id(c->id);
         *row = (struct transport_row){
-            .tenant = x->who.tenant,
-            .owner = x->who.owner,
+            .tenant = x->caller.who.tenant,
+            .owner = x->caller.who.owner,
             .endpoint = x->endpoint,
             .protocol_version = x->version->name,
             .initialize_params = kept,
@@ -209,7 +209,7 @@ static enum step_result answer_initialize(struct exchange *x)
         };
         sha256(str_of(c->id), row->id_hash);
         c->op.kind = OP_TRANSPORT_CREATE;
-        transports_make_room(x->sv->sessions, &x->who);
+        transports_make_room(x->sv->sessions, &x->caller.who);
     }
     enum step_result stored = store_first(x);
     if (stored != STEP_NEXT)

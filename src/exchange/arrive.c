@@ -8,11 +8,19 @@
 
 #include <stddef.h>
 
+static const struct refusal *keep_refusal(const struct refusal *from, struct arena *mem)
+{
+    struct refusal *kept = arena_new_of(mem, struct refusal);
+
+    *kept = *from;
+    return kept;
+}
+
 void exchange_start(struct services *sv, const struct arrival *a)
 {
     struct exchange *x = arena_alloc(a->mem, sizeof(*x));
 
-    memset(x, 0, offsetof(struct exchange, identify));
+    memset(x, 0, offsetof(struct exchange, admission));
     session_query_init(&x->query);
     x->sv = sv;
     x->outlet = a->outlet;
@@ -21,14 +29,17 @@ void exchange_start(struct services *sv, const struct arrival *a)
     x->head = a->head;
     x->mem = a->mem;
     x->body = a->body;
-    x->config = config_ref(sv->config);
+    if (a->caller)
+        caller_take(&x->caller, a->caller);
+    else
+        caller_init(&x->caller, sv->front->config);
     x->began_us = a->http ? a->http->began_us : clock_mono_us();
     x->server = a->server;
     x->profile_name = a->profile;
     x->by_proxy = a->by_proxy;
     x->is_2024 = a->is_2024;
     if (a->profile.p)
-        x->profile = config_profile(x->config, a->profile);
+        x->profile = config_profile(x->caller.config, a->profile);
     x->endpoint = a->endpoint;
     x->verb = a->verb;
     x->key = a->key;
@@ -40,16 +51,18 @@ void exchange_start(struct services *sv, const struct arrival *a)
     x->has_message = str_eq(a->verb, STR("POST"));
     x->version = mcp_version_unsaid;
     if (a->who) {
-        x->who = *a->who;
-        x->is_known = true;
+        x->caller.who = *a->who;
+        x->caller.is_known = true;
     }
+    if (a->refused)
+        x->refused = keep_refusal(a->refused, a->mem);
     if (a->transport) {
         transport_ref(a->transport);
         x->transport = a->transport;
     }
     deadline_init(&x->slow, NULL);
     buf_init(&x->out, 64u * 1024 * 1024);
-    sv->exchanges++;
+    sv->front->under_way++;
     list_push(&sv->before_call, &x->before_call);
     if (x->outlet->begin)
         x->outlet->begin(x);

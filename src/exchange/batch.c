@@ -145,7 +145,7 @@ static void start_item(struct batch *b, size_t i, struct str body)
         .by_proxy = x->by_proxy,
         .endpoint = x->endpoint,
         .path_key = x->path_key,
-        .who = &x->who,
+        .who = &x->caller.who,
         .transport = x->transport,
     };
     exchange_start(x->sv, &a);

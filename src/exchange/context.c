@@ -18,7 +18,7 @@ static bool parse(struct exchange *x, struct str text, struct profile_context *r
                   struct error *err)
 {
     struct profile_context_rules rules = {
-        .profile = x->profile, .key = x->sv->context_key, .tenant = x->who.tenant};
+        .profile = x->profile, .key = x->sv->context_key, .tenant = x->caller.who.tenant};
 
     *ret = (struct profile_context){0};
     return !text.p || profile_context_parse(text, &rules, x->mem, ret, err);

@@ -8,10 +8,9 @@
 #include "delivery/hub.h"
 #include "exchange/outlet.h"
 #include "exchange/services.h"
+#include "front/front.h"
 #include "http/server.h"
-#include "identity/identity.h"
 #include "identity/logins.h"
-#include "identity/quota.h"
 #include "io/deadline.h"
 #include "mcp/method.h"
 #include "route/plan.h"
@@ -47,7 +46,6 @@ struct exchange {
     const struct http_head *head; /* never NULL */
     struct str body;
     struct arena *mem;
-    struct config *config;
     unsigned step;
     bool running, resumed;
     bool aborted;  /* the client went away */
@@ -74,12 +72,10 @@ struct exchange {
     const struct mcp_version *version; /* spoken by the client */
     const struct mcp_method *method;
     /* identify, transport, route, session */
-    struct principal who;
-    bool is_known;   /* `who` is set, by the arrival or by identify() */
-    bool is_asked;   /* identify() was called */
-    bool is_limited; /* `use` holds a share of the quotas */
-    struct quota_use use;
-    struct str key, channel; /* from the arrival, like the next two */
+    struct caller caller;          /* known from the arrival, or after the step `identify` */
+    bool is_asked;                 /* admit_ask() was called */
+    const struct refusal *refused; /* from the arrival: the front has refused the caller */
+    struct str key, channel;       /* from the arrival, like the next two */
     bool channel_resumes;
     struct str path_key;
     struct transport *transport;
@@ -128,7 +124,7 @@ struct exchange {
     struct transport_change *change;
     /* exchange_start() does not zero the members below; it sets only those that are read before a
      * step sets them. */
-    struct identify identify;
+    struct admission admission;
     struct session_query query;
 };
 
@@ -169,7 +165,6 @@ must_check bool exchange_say(struct exchange *x, struct str json, enum outlet_we
 /* Refuses a request that reached its limit after the limit step. */
 enum step_result exchange_over_quota(struct exchange *x, const char *text, int64_t retry_s,
                                      struct str headers);
-void exchange_count_reply(struct exchange *x);
 /* process_quota.c: the quota on server processes, for upstreams_new(). */
 struct process_quota exchange_process_quota(struct services *sv);
 /* session_select.c: finds the session of a call. */

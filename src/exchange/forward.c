@@ -71,7 +71,7 @@ enum step_result exchange_forward(struct exchange *x)
     struct call_args args = {
         .kind = exec_kind_of(x),
         .method = x->method,
-        .who = &x->who,
+        .who = &x->caller.who,
         .request = &x->msg,
         .own = exchange_secrets(x),
         .client_era = x->era,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The identify step: finds the principal or replies 401, perhaps after a wait.  If the
+/* The identify step: asks the front who calls, or replies 401, perhaps after a wait.  If the
  * configuration requires a client id, clients without one are refused here. */
 #include "exchange/exchange.h"
 
-#include "identity/proxy.h"
 #include "identity/scopes.h"
 
 const char *exchange_client_refusal(bool is_required, const struct http_head *head)
@@ -16,14 +15,14 @@ const char *exchange_client_refusal(bool is_required, const struct http_head *he
                     : "Missing required mcp-client-id header";
 }
 
-static void on_identified(struct identify *q)
+static void on_asked(struct admission *a)
 {
-    exchange_resume(container_of(q, struct exchange, identify));
+    exchange_resume(container_of(a, struct exchange, admission));
 }
 
 enum step_result exchange_check_role(struct exchange *x)
 {
-    if (x->who.role != ROLE_AUDITOR)
+    if (caller_may(&x->caller, ACCESS_WRITE))
         return STEP_NEXT;
     return exchange_refuse(x, 403, -32000,
                            "The role auditor may list tools but not call them; use another key");
@@ -36,7 +35,7 @@ enum step_result exchange_check_scopes(struct exchange *x)
     if (exchange_check_role(x) != STEP_NEXT)
         return STEP_REPLY;
     const struct server_config *server = upstream_config(x->up);
-    if (!principal_may_use_tool(&x->who, upstream_name(x->up), x->tool) ||
+    if (!principal_may_use_tool(&x->caller.who, upstream_name(x->up), x->tool) ||
         (unlikely(config_limits_tools(server)) && !config_shows_tool(server, x->tool)))
         return exchange_refuse(x, 200, -32602,
                                "Unknown tool: there is none of this name; tools/list names them");
@@ -45,52 +44,42 @@ enum step_result exchange_check_scopes(struct exchange *x)
     return STEP_NEXT;
 }
 
-/* NEXT: the result is in x->identify. */
-static enum step_result ask(struct exchange *x)
+static enum step_result refuse(struct exchange *x, const struct refusal *why)
 {
-    struct identify *q = &x->identify;
+    const struct error_info *info = error_info(why->code);
+    enum step_result result = exchange_refuse(x, info->http_status, info->jsonrpc, "%s", why->text);
 
-    /* Member by member: zeroing the error text for every request would cost too much. */
-    q->config = x->config;
-    q->head = x->head;
-    q->path_key = x->path_key;
-    q->from = x->http;
-    q->is_unix = x->http->is_unix;
-    q->is_elsewhere = !x->config->auth_required && client_is_elsewhere(x->config, x->http);
-    q->peer_uid = x->http->peer_uid;
-    q->mem = x->mem;
-    q->done = on_identified;
-    x->is_asked = true;
-    return identify(x->sv->identity, q) ? STEP_NEXT : STEP_WAIT;
+    x->headers = why->headers;
+    return result;
 }
 
-static enum step_result refuse(struct exchange *x)
+/* NEXT: the caller is known. */
+static enum step_result find_caller(struct exchange *x)
 {
-    const struct error *err = &x->identify.err;
-    /* This limit belongs to the client's address, not to an upstream, so it is an HTTP status. */
-    enum step_result result = err->code == ERR_LIMIT
-                                  ? exchange_refuse(x, 429, -32000, "%s", err->text)
-                                  : exchange_fail(x, err);
+    struct refusal why;
 
-    if (err->code == ERR_UNAUTHENTICATED)
-        x->headers = identity_challenge(x->config, x->http, x->identify.had_credential);
-    else if (err->code == ERR_LIMIT)
-        x->headers = STR("Retry-After: 1\r\n");
-    return result;
+    if (x->caller.is_known)
+        return STEP_NEXT;
+    if (x->refused)
+        return refuse(x, x->refused);
+    if (!x->is_asked) {
+        x->is_asked = true;
+        x->admission.done = on_asked;
+        if (!admit_ask(x->sv->front, &x->admission, x->caller.config, x->http, x->path_key, x->mem))
+            return STEP_WAIT;
+    }
+    return admit_identified(&x->admission, x->http, &x->caller, &why) ? STEP_NEXT : refuse(x, &why);
 }
 
 static enum step_result find_out(struct exchange *x)
 {
-    bool strict = x->config->client_id_required || (x->profile && x->profile->client_id_required);
+    const struct config *c = x->caller.config;
+    bool strict = c->client_id_required || (x->profile && x->profile->client_id_required);
     const char *refusal = exchange_client_refusal(strict, x->head);
+    enum step_result result = find_caller(x);
 
-    if (!x->is_known && !x->is_asked && ask(x) == STEP_WAIT)
-        return STEP_WAIT;
-    if (!x->is_known && !x->identify.ok)
-        return refuse(x);
-    if (!x->is_known)
-        x->who = x->identify.who;
-    x->is_known = true;
+    if (result != STEP_NEXT)
+        return result;
     if (x->profile_name.p && !x->profile)
         return exchange_refuse(
             x, 404, -32000,

@@ -53,28 +53,16 @@ enum step_result exchange_over_quota(struct exchange *x, const char *text, int64
 
 enum step_result exchange_limit(struct exchange *x)
 {
-    unsigned what = takes[x->method->service];
-    struct quota_refusal refusal;
+    struct refusal why;
 
-    if (likely(!quota_applies(x->config, &x->who)) || !what)
+    if (likely(admit_limit(x->sv->front, &x->caller, takes[x->method->service], x->body.n, x->mem,
+                           &why)))
         return STEP_NEXT;
-    if (quota_take(x->sv->quotas, &x->who, what, x->body.n, &x->use, &refusal)) {
-        x->is_limited = true;
-        return STEP_NEXT;
-    }
-    quota_refused(x->sv->quotas, &refusal);
-    return exchange_over_quota(x, refusal.err.text, refusal.retry_s, quota_lines(&refusal, x->mem));
+    return exchange_over_quota(x, why.text, why.retry_s, why.headers);
 }
 
 bool exchange_say(struct exchange *x, struct str json, enum outlet_weight weight)
 {
-    if (x->is_limited)
-        quota_spend(&x->use, json.n);
+    caller_spend(&x->caller, json.n);
     return x->outlet->send(x, json, weight);
-}
-
-void exchange_count_reply(struct exchange *x)
-{
-    quota_spend(&x->use, x->out.n);
-    quota_release(&x->use);
 }

@@ -482,17 +482,19 @@ static void part_start(struct listen_part *p)
     const struct server_config *config = upstream_config(p->up);
     bool is_shared = config->kind != SERVER_STDIO || config->share == SHARE_ALL;
     bool is_own = !is_shared && has_own_link(x->session, config);
-    struct credential_ask ask = {
-        .loop = x->sv->loop, .lanes = x->sv->lanes, .keyring = x->sv->keyring, .who = &x->who};
-    struct str owner =
-        arena_printf(x->mem, "o:%.*s/%.*s", STR_ARG(x->who.tenant), STR_ARG(x->who.owner));
+    struct credential_ask ask = {.loop = x->sv->loop,
+                                 .lanes = x->sv->lanes,
+                                 .keyring = x->sv->keyring,
+                                 .who = &x->caller.who};
+    struct str owner = arena_printf(x->mem, "o:%.*s/%.*s", STR_ARG(x->caller.who.tenant),
+                                    STR_ARG(x->caller.who.owner));
 
     p->who = (struct link_identity){
         .key = is_shared ? STR("all")
                : is_own  ? x->session->link_key
                          : owner,
         .owner = owner,
-        .principal = is_shared ? NULL : &x->who,
+        .principal = is_shared ? NULL : &x->caller.who,
         .session_secrets = is_own ? exchange_session_secrets(x) : NULL,
     };
     if (is_own && !upstream_has_link(p->up, p->who.key) &&
@@ -579,7 +581,7 @@ static enum step_result listen_begin(struct exchange *x, const struct js_node *w
     list_push(&open_listens, &l->node);
     hub_subscribe(x->sv->hub, &l->subscriber);
     l->credential.on_revoked = on_revoked;
-    identity_watch(x->sv->identity, &l->credential, &x->who);
+    identity_watch(x->sv->front->identity, &l->credential, &x->caller.who);
     l->patience = loop_timer_new(x->sv->loop, on_patience, l);
     l->watch.done = on_watched;
     l->watching = anything && !upstreams_watched(x->sv->upstreams, x->server, &l->watch);
@@ -600,10 +602,10 @@ static enum step_result check_share(struct exchange *x)
 
     list_each(&open_listens, it)
     {
-        const struct principal *who = &list_entry(it, struct listen, node)->x->who;
+        const struct principal *who = &list_entry(it, struct listen, node)->x->caller.who;
         n++;
-        of_tenant += str_eq(who->tenant, x->who.tenant);
-        of_owner += principal_owns(&x->who, who->tenant, who->owner);
+        of_tenant += str_eq(who->tenant, x->caller.who.tenant);
+        of_owner += principal_owns(&x->caller.who, who->tenant, who->owner);
     }
     if (n >= MAX_LISTENS)
         return exchange_refuse(x, 200, -32603, "%d subscriptions are open already; try again later",
@@ -631,7 +633,7 @@ enum step_result exchange_answer_listen(struct exchange *x)
                  STR_ARG(x->id));
         return x->listen->over ? exchange_end_result(x) : STEP_WAIT;
     }
-    if (x->unwanted || x->sv->draining)
+    if (x->unwanted || x->sv->front->draining)
         return exchange_refuse(x, 503, -32000, "Holdfast is stopping; try again in a moment");
     if (x->http && !http_takes_events(x->head, false))
         return exchange_refuse(x, 406, -32000,

@@ -18,7 +18,7 @@ struct listener_scope exchange_listener_scope(const struct exchange *x)
 
     return (struct listener_scope){
         .endpoint = x->endpoint,
-        .who = x->who,
+        .who = x->caller.who,
         .client = x->profile ? str_trim(http_header_get(x->head, STR("mcp-client-id"))) : STR_NONE,
         .permissions = is_permitted ? http_header_get(x->head, STR(PERMISSIONS)) : STR_NONE,
         .lists_all_toolsets = !mcp_era(x->era)->is_stateful,
@@ -64,7 +64,8 @@ bool listener_may_see(void *services, const struct listener_scope *a, const stru
     bool is_profile = str_starts(a->endpoint, prefix);
 
     if (is_profile)
-        p = config_profile(sv->config, str_n(a->endpoint.p + prefix.n, a->endpoint.n - prefix.n));
+        p = config_profile(sv->front->config,
+                           str_n(a->endpoint.p + prefix.n, a->endpoint.n - prefix.n));
     if (!u)
         return p && p->mode == PROFILE_DYNAMIC;
     if (!principal_may_use_server(&a->who, upstream_name(u)) ||

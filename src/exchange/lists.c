@@ -253,7 +253,7 @@ static void write_instructions(const struct exchange *x, struct buf *out)
         buf_addstr(out, str_n(raw.p + 1, raw.n - 2));
         const struct builtin *own = builtin_find(upstream_name(p.up));
         if (own)
-            builtin_describe(own, &x->who, out);
+            builtin_describe(own, &x->caller.who, out);
         any = true;
     }
     if (any)
@@ -385,9 +385,9 @@ static bool is_shadowed(const struct listing *l, size_t part, struct str name)
 static bool is_hidden(const struct listing *l, const struct part *p, struct str name)
 {
     return l->kind == CATALOG_TOOLS &&
-           (!principal_may_use_tool(&l->x->who, upstream_name(p->up), name) ||
+           (!principal_may_use_tool(&l->x->caller.who, upstream_name(p->up), name) ||
             (l->x->profile && !exchange_profile_shows(l->x, upstream_name(p->up), name)) ||
-            (p->builtin && builtin_hides(p->builtin, &l->x->who, name)));
+            (p->builtin && builtin_hides(p->builtin, &l->x->caller.who, name)));
 }
 
 static void list_part(struct listing *l, size_t i)
@@ -400,7 +400,7 @@ static void list_part(struct listing *l, size_t i)
         .mended = x->has_plan,
         .max = 1,
     };
-    bool hides = principal_limits_tools(&x->who) || x->profile;
+    bool hides = principal_limits_tools(&x->caller.who) || x->profile;
 
     if (upstream_config(p.up)->kind == SERVER_BUILTIN)
         p.builtin = builtin_find(upstream_name(p.up));

@@ -12,7 +12,7 @@
 
 static bool goes_on_record(const struct exchange *x)
 {
-    return !x->call && x->is_known && x->method && x->method->service == SERVE_CALL &&
+    return !x->call && x->caller.is_known && x->method && x->method->service == SERVE_CALL &&
            x->msg.kind == MCP_REQUEST && x->status != 429 && x->status != 503;
 }
 
@@ -26,7 +26,7 @@ struct own_secrets exchange_secrets(const struct exchange *x)
 {
     struct own_secrets own = {.session = exchange_session_secrets(x)};
 
-    if (x->who.credential.p)
+    if (x->caller.who.credential.p)
         own.credential = identity_presented(x->head, x->path_key, &own.credential_marker);
     return own;
 }
@@ -34,7 +34,7 @@ struct own_secrets exchange_secrets(const struct exchange *x)
 struct exec_what exchange_what(const struct exchange *x)
 {
     return (struct exec_what){
-        .who = &x->who,
+        .who = &x->caller.who,
         .session_id = x->session ? x->session->id : STR_NONE,
         .transport = x->transport ? str_n(x->transport->shown, 8) : STR_NONE,
         .carrier = x->session ? x->session->carrier : STR_NONE,

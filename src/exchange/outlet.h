@@ -8,7 +8,7 @@
 #define HOLDFAST_EXCHANGE_OUTLET_H
 
 #include "base/arena.h"
-#include "base/principal.h"
+#include "front/caller.h"
 #include "http/server.h"
 
 struct exchange;
@@ -57,16 +57,20 @@ struct arrival {
     struct arena *mem;            /* of the exchange; lives until finish() */
     struct str verb;              /* "POST", "GET", "DELETE" */
     struct str body;
-    struct str server;           /* from the path; absent: all servers, … */
-    struct str profile;          /* … or those of this profile */
-    bool by_proxy;               /* set only with a profile: a trusted proxy sent the request */
-    bool is_2024;                /* the request came on an event stream of 2024 */
-    struct str endpoint;         /* "/mcp", "/mcp/files": where a transport id is valid */
-    struct str path_key;         /* the credential in the path; or absent */
-    const struct principal *who; /* NULL: the identify step finds it */
-    struct transport *transport; /* the exchange takes a reference; or NULL */
-    struct str key;              /* a session name from /mcp/messages?session_id=; or absent */
-    const char *transport_id;    /* for the transport that initialize makes; NULL: a new id */
+    struct str server;     /* from the path; absent: all servers, … */
+    struct str profile;    /* … or those of this profile */
+    bool by_proxy;         /* set only with a profile: a trusted proxy sent the request */
+    bool is_2024;          /* the request came on an event stream of 2024 */
+    struct str endpoint;   /* "/mcp", "/mcp/files": where a transport id is valid */
+    struct str path_key;   /* the credential in the path; or absent */
+    struct caller *caller; /* of a route; moved into the exchange.  NULL: not by a route */
+    /* The principal, if the caller is not known but the channel or the batch is; or NULL.  Without
+     * it the identify step finds the principal. */
+    const struct principal *who;
+    const struct refusal *refused; /* the front has refused the caller; or NULL */
+    struct transport *transport;   /* the exchange takes a reference; or NULL */
+    struct str key;                /* a session name from /mcp/messages?session_id=; or absent */
+    const char *transport_id;      /* for the transport that initialize makes; NULL: a new id */
     /* The channel's session name, used when nothing else names a session; or absent. */
     struct str channel;
     bool channel_resumes; /* … and that of the session of its transport */
@@ -76,7 +80,7 @@ void exchange_start(struct services *sv, const struct arrival *a);
 void exchange_gone(struct exchange *x);
 /* Starts an exchange for an HTTP request to an MCP endpoint: of a server, of a profile, or of all
  * servers.  path_key is present only on /mcp/k/…; the endpoint is then the path without the key. */
-void exchange_start_http(struct services *sv, struct http_request *r, struct str server,
-                         struct str profile, struct str path_key);
+void exchange_start_http(struct services *sv, struct http_request *r, struct caller *caller,
+                         struct str server, struct str profile, struct str path_key);
 
 #endif

@@ -174,8 +174,8 @@ static struct str endpoint_of(const struct http_request *r, struct str path_key)
     return arena_printf(r->mem, "/mcp%.*s", (int)(path.n - slash), path.p + slash);
 }
 
-void exchange_start_http(struct services *sv, struct http_request *r, struct str server,
-                         struct str profile, struct str path_key)
+void exchange_start_http(struct services *sv, struct http_request *r, struct caller *caller,
+                         struct str server, struct str profile, struct str path_key)
 {
     struct arrival a = {
         .outlet = &outlet_http,
@@ -186,9 +186,10 @@ void exchange_start_http(struct services *sv, struct http_request *r, struct str
         .body = r->body,
         .server = server,
         .profile = profile,
-        .by_proxy = profile.p && peer_is_trusted_proxy(sv->config, r),
+        .by_proxy = profile.p && peer_is_trusted_proxy(caller->config, r),
         .endpoint = endpoint_of(r, path_key),
         .path_key = path_key,
+        .caller = caller,
     };
     exchange_start(sv, &a);
 }

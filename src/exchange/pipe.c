@@ -315,7 +315,7 @@ void pipe_open(struct pipes *home, int fd, const struct principal *who,
     p->loop = home->sv->loop;
     p->mem = arena_new(64 * 1024);
     p->later.fn = on_later;
-    p->max_line = home->sv->config->limit_body;
+    p->max_line = home->sv->front->config->limit_body;
     if (to->name.n == sizeof(p->name) - 1)
         memcpy(p->name, to->name.p, to->name.n);
     else
@@ -334,7 +334,7 @@ void pipe_open(struct pipes *home, int fd, const struct principal *who,
     };
     client_channel_open(&p->channel);
     p->watch.on_revoked = on_revoked;
-    identity_watch(home->sv->identity, &p->watch, who);
+    identity_watch(home->sv->front->identity, &p->watch, who);
     buf_init(&p->in, p->max_line + 4 * LOOP_SCRATCH);
     deadline_init(&p->deadline, on_grace_over);
     p->conn = conn_adopt(p->loop, fd, NULL, &events, p);

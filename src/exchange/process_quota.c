@@ -10,9 +10,9 @@ static bool on_process_take(void *arg, const struct principal *who, struct proce
     struct quota_refusal refusal;
     struct quota_use use = {0};
 
-    if (!quota_applies(sv->config, who))
+    if (!quota_applies(sv->front->config, who))
         return true;
-    if (!quota_take(sv->quotas, who, QUOTA_CHILD, 0, &use, &refusal)) {
+    if (!quota_take(sv->front->quotas, who, QUOTA_CHILD, 0, &use, &refusal)) {
         *ret_exhausted = refusal.who;
         return false;
     }
@@ -33,11 +33,11 @@ static void on_process_refuse(void *arg, const struct principal *who, struct err
     struct quota_refusal refusal;
     struct quota_use use = {0};
 
-    if (quota_take(sv->quotas, who, QUOTA_CHILD, 0, &use, &refusal)) {
+    if (quota_take(sv->front->quotas, who, QUOTA_CHILD, 0, &use, &refusal)) {
         quota_release(&use); /* not reached: the quota has just refused */
         return;
     }
-    quota_refused(sv->quotas, &refusal);
+    quota_refused(sv->front->quotas, &refusal);
     *err = refusal.err;
 }
 

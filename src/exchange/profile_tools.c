@@ -29,7 +29,7 @@ struct profile_view exchange_profile_view(const struct exchange *x)
 {
     return (struct profile_view){
         .profile = x->profile,
-        .who = &x->who,
+        .who = &x->caller.who,
         .permitted = exchange_permitted_toolsets(x),
         .toolsets = exchange_toolsets(x),
         .upstreams = x->sv->upstreams,

@@ -33,7 +33,7 @@ static struct undelivered_ask ask_of(const struct exchange *x)
     const struct js_node *arguments = mcp_param(&x->msg, STR("arguments"));
 
     return (struct undelivered_ask){
-        .who = &x->who,
+        .who = &x->caller.who,
         .session_id = x->session->id,
         .server = upstream_name(x->up),
         .method = x->msg.method,
@@ -128,9 +128,9 @@ struct http_receipt *exchange_unsent(struct exchange *x)
     *u = *x->unsent;
     u->receipt.fn = on_receipt;
     u->mem = mem;
-    u->who = x->who;
-    u->who.tenant = arena_dup(mem, x->who.tenant);
-    u->who.owner = arena_dup(mem, x->who.owner);
+    u->who = x->caller.who;
+    u->who.tenant = arena_dup(mem, x->caller.who.tenant);
+    u->who.owner = arena_dup(mem, x->caller.who.owner);
     u->session_id = arena_dup(mem, u->session_id);
     u->result = arena_dup(mem, result);
     return &u->receipt;

@@ -46,7 +46,7 @@ static bool needs_catalog(const struct mcp_method *m)
 
 bool exchange_sees_server(const struct exchange *x, struct str server)
 {
-    return principal_may_use_server(&x->who, server) &&
+    return principal_may_use_server(&x->caller.who, server) &&
            (!x->profile || profile_has_server(x->profile, server));
 }
 

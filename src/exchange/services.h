@@ -11,12 +11,10 @@
 /* One per process. */
 struct services {
     struct loop *loop;
-    struct config *config; /* the current one; an exchange keeps the one it began with */
+    struct front *front; /* has the configuration, the identities and the quotas */
     struct lanes *lanes;
     struct str database; /* name of the database in use, for people */
-    struct identity *identity;
     struct logins *logins;
-    struct quotas *quotas;
     struct sessions *sessions;
     struct session_gauges *gauges;
     struct registry *registry;
@@ -36,9 +34,7 @@ struct services {
     struct deadline_class quiet; /* silence after which a stream sends a keep-alive */
     struct hmac_key *state_key;
     struct hmac_key *context_key; /* for profile_context.h */
-    bool draining;
-    unsigned exchanges;      /* number of exchanges under way */
-    struct list before_call; /* struct exchange: exchanges whose call has not started */
+    struct list before_call;      /* struct exchange: exchanges whose call has not started */
 };
 
 #endif

@@ -27,12 +27,12 @@ static enum step_result ask(struct exchange *x, enum session_by by, struct str c
 
     session_query_init(q);
     q->by = by;
-    q->who = &x->who;
+    q->who = &x->caller.who;
     q->carrier = carrier;
     q->name = name;
     bool is_client_id = by == BY_KEY && str_eq(carrier, STR(CARRIER_CLIENT_ID));
     q->or_handle = is_client_id || (by == BY_KEY && str_starts(carrier, STR("meta:")));
-    q->former = is_client_id ? x->config : NULL;
+    q->former = is_client_id ? x->caller.config : NULL;
     q->done = on_query;
     return session_find(x->sv->sessions, q) ? STEP_NEXT : STEP_WAIT;
 }
@@ -119,7 +119,7 @@ enum step_result exchange_find_transport(struct exchange *x)
                               : exchange_refuse(x, 400, -32600,
                                                 "%.*s is about a session; send its Mcp-Session-Id",
                                                 STR_ARG(x->verb));
-    if (x->config->client_ids && x->has_message && !token_looks_like_transport_id(id) &&
+    if (x->caller.config->client_ids && x->has_message && !token_looks_like_transport_id(id) &&
         !token_looks_like_handle(id)) {
         x->key = carrier_name(id, x->mem); /* the client chose it */
         return STEP_NEXT;
@@ -134,8 +134,8 @@ enum step_result exchange_find_transport(struct exchange *x)
 static bool carries_nothing(const struct exchange *x)
 {
     return !x->transport && !x->session && !x->channel.p && !x->key.p &&
-           !carrier_in_meta(x->config, &x->msg, x->mem).name.p &&
-           !carrier_in_headers(x->config, x->head, x->mem).name.p;
+           !carrier_in_meta(x->caller.config, &x->msg, x->mem).name.p &&
+           !carrier_in_headers(x->caller.config, x->head, x->mem).name.p;
 }
 
 /* Whether Holdfast adds the argument session_id to the server's tools: for a legacy server with a
@@ -179,7 +179,7 @@ static enum step_result session_create(struct exchange *x, enum session_origin o
 {
     struct str name = client_member(x, "name"), version = client_member(x, "version");
     struct session_new_args args = {
-        .who = &x->who,
+        .who = &x->caller.who,
         .origin = origin,
         .carrier = carrier,
         .carrier_key = key,
@@ -187,7 +187,7 @@ static enum step_result session_create(struct exchange *x, enum session_origin o
         .client_version = str_n(version.p, version.n < 50 ? version.n : 50),
         .provisional = origin == ORIGIN_INJECTED,
         .counted = origin == ORIGIN_KEYED,
-        .life_ms = config_default_ttl_ms(x->config, x->who.tenant),
+        .life_ms = config_default_ttl_ms(x->caller.config, x->caller.who.tenant),
         .context_mac = x->context ? x->context->mac : NULL,
     };
     x->session = session_new(x->sv->sessions, &args);
@@ -254,7 +254,8 @@ static enum step_result session_from_key(struct exchange *x, enum session_origin
         return exchange_fail(x, &x->query.job.err);
     struct session *found = x->query.session;
     if (found && origin == ORIGIN_DERIVED &&
-        clock_life_ms() - found->last_used_ms >= config_idle_ms(x->config, x->who.tenant)) {
+        clock_life_ms() - found->last_used_ms >=
+            config_idle_ms(x->caller.config, x->caller.who.tenant)) {
         x->session_plan.replaces = found;
         session_forget(found);
         found = NULL;
@@ -278,10 +279,10 @@ static struct carrier carrier_of(const struct exchange *x)
 
     if (x->key.p && mcp_era(x->era)->is_stateful)
         return (struct carrier){
-            x->config->client_ids ? STR(CARRIER_CLIENT_ID) : STR(CARRIER_MESSAGES), x->key};
-    c = carrier_in_meta(x->config, &x->msg, x->mem);
+            x->caller.config->client_ids ? STR(CARRIER_CLIENT_ID) : STR(CARRIER_MESSAGES), x->key};
+    c = carrier_in_meta(x->caller.config, &x->msg, x->mem);
     if (!c.name.p)
-        c = carrier_in_headers(x->config, x->head, x->mem);
+        c = carrier_in_headers(x->caller.config, x->head, x->mem);
     if ((x->transport || x->method->service == SERVE_INITIALIZE) &&
         str_eq(c.label, STR("client-id")))
         c = (struct carrier){STR_NONE, STR_NONE};
@@ -401,12 +402,12 @@ struct session_plan *exchange_plan_session(struct exchange *x)
 {
     struct session_plan *p = &x->session_plan;
 
-    p->who = &x->who;
+    p->who = &x->caller.who;
     p->session = x->session;
-    p->max_counted = config_max_sessions(x->config, x->who.tenant);
-    p->life_ms = config_default_ttl_ms(x->config, x->who.tenant);
+    p->max_counted = config_max_sessions(x->caller.config, x->caller.who.tenant);
+    p->life_ms = config_default_ttl_ms(x->caller.config, x->caller.who.tenant);
     if (!x->session->stored && x->http)
-        p->connection = connection_metadata(x->config, x->http, STR_NONE, x->mem);
+        p->connection = connection_metadata(x->caller.config, x->http, STR_NONE, x->mem);
     return p;
 }
 

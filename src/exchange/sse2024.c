@@ -183,7 +183,7 @@ static struct sse_stream *begin_stream(struct sse2024 *all, const struct princip
     };
     client_channel_open(&s->channel);
     s->watch.on_revoked = on_revoked;
-    identity_watch(all->sv->identity, &s->watch, who);
+    identity_watch(all->sv->front->identity, &s->watch, who);
     map_put(&all->by_id, str_of(s->id), s);
     list_push(&all->open, &s->node);
     all->n++;
@@ -204,32 +204,12 @@ static void refuse(struct http_request *r, int status, int code, struct str head
     buf_release(&body);
 }
 
-static void refuse_unknown(struct sse2024 *all, struct http_request *r, const struct identify *q)
+void sse2024_refuse(void *arg unused_arg, struct http_request *r, struct caller *c unused_arg,
+                    const struct refusal *why)
 {
-    const struct error_info *info = error_info(q->err.code);
+    const struct error_info *info = error_info(why->code);
 
-    refuse(r, info->http_status, info->jsonrpc,
-           q->err.code == ERR_UNAUTHENTICATED
-               ? identity_challenge(all->sv->config, r, q->had_credential)
-               : STR("Retry-After: 1\r\n"),
-           q->err.text);
-}
-
-/* Opening a stream counts as a request. */
-static bool is_over_quota(struct sse2024 *all, struct http_request *r, const struct principal *who)
-{
-    struct quota_use use = {0};
-    struct quota_refusal refusal;
-
-    if (!quota_applies(all->sv->config, who))
-        return false;
-    if (quota_take(all->sv->quotas, who, QUOTA_REQUEST, 0, &use, &refusal)) {
-        quota_release(&use);
-        return false;
-    }
-    quota_refused(all->sv->quotas, &refusal);
-    refuse(r, 429, error_info(ERR_QUOTA)->jsonrpc, quota_lines(&refusal, r->mem), refusal.err.text);
-    return true;
+    refuse(r, info->http_status, info->jsonrpc, why->headers, why->text);
 }
 
 /* Counts the open streams of the owner and of its tenant.  Streams are few and opened seldom. */
@@ -256,20 +236,14 @@ static bool is_over_share(struct sse2024 *all, struct http_request *r, const str
     return true;
 }
 
-static void open_identified(void *arg, struct http_request *r, const struct principal *who,
-                            const struct identify *q)
+void sse2024_open(void *arg, struct http_request *r, struct caller *caller)
 {
-    struct sse2024 *all = arg;
-    const char *why = exchange_client_refusal(all->sv->config->client_id_required, r->head);
+    struct sse2024 *all = ((struct services *)arg)->sse2024;
+    const char *why = exchange_client_refusal(caller->config->client_id_required, r->head);
+    const struct principal *who = &caller->who;
     struct sse_stream *s;
     char endpoint[sizeof(MESSAGES) + TRANSPORT_ID_LENGTH];
 
-    if (!who) {
-        refuse_unknown(all, r, q);
-        return;
-    }
-    if (is_over_quota(all, r, who))
-        return;
     if (why) {
         refuse(r, 400, -32600, STR_NONE, why);
         return;
@@ -278,10 +252,11 @@ static void open_identified(void *arg, struct http_request *r, const struct prin
         refuse(r, 406, -32000, STR_NONE, "GET gives text/event-stream; accept that");
         return;
     }
-    if (all->sv->draining || all->n >= SSE2024_MAX_STREAMS) {
+    if (all->sv->front->draining || all->n >= SSE2024_MAX_STREAMS) {
         refuse(r, 503, -32000, STR("Retry-After: 1\r\n"),
-               all->sv->draining ? "Holdfast is stopping; try again in a moment"
-                                 : "too many event streams are open; close one that is not used");
+               all->sv->front->draining
+                   ? "Holdfast is stopping; try again in a moment"
+                   : "too many event streams are open; close one that is not used");
         return;
     }
     if (is_over_share(all, r, who))
@@ -296,27 +271,23 @@ static void open_identified(void *arg, struct http_request *r, const struct prin
     schedule(s);
 }
 
-void sse2024_open(struct sse2024 *all, struct http_request *r)
-{
-    identify_request(all->sv->identity, all->sv->config, r, STR_NONE, open_identified, all);
-}
-
-/* The open stream X of this principal; NULL for a stream of another owner. */
-static struct sse_stream *find(struct sse2024 *all, struct http_request *r,
-                               const struct principal *who, struct str key)
+/* The open stream X of this caller; NULL for a stream of another owner. */
+static struct sse_stream *find(struct sse2024 *all, struct http_request *r, const struct caller *c,
+                               struct str key)
 {
     struct sse_stream *s = map_get(&all->by_id, key);
 
-    if (!who || !s || s->ending || s->full ||
-        !principal_owns(who, s->channel.who.tenant, s->channel.who.owner) ||
-        exchange_client_refusal(all->sv->config->client_id_required, r->head))
+    if (!s || s->ending || s->full ||
+        !principal_owns(&c->who, s->channel.who.tenant, s->channel.who.owner) ||
+        exchange_client_refusal(c->config->client_id_required, r->head))
         return NULL; /* the exchange refuses instead, with the request's id */
     return s;
 }
 
-/* An unknown caller is identified again by the exchange, and refused with the request's id. */
-static void post_as_mcp(struct sse2024 *all, struct http_request *r, const struct principal *who,
-                        struct str key)
+/* `refused` is not NULL for a caller that the front has refused: the exchange says so, with the
+ * request's id. */
+static void post_as_mcp(struct sse2024 *all, struct http_request *r, struct caller *c,
+                        struct str key, const struct refusal *refused)
 {
     struct arrival a = {
         .outlet = &outlet_http,
@@ -326,7 +297,8 @@ static void post_as_mcp(struct sse2024 *all, struct http_request *r, const struc
         .verb = r->head->method,
         .body = r->body,
         .endpoint = STR("/mcp"),
-        .who = who,
+        .caller = c,
+        .refused = refused,
         .key = carrier_name(key, r->mem),
     };
     exchange_start(all->sv, &a);
@@ -347,22 +319,29 @@ static bool has_room(const struct sse_stream *s, struct http_request *r)
     return mcp_parse_request(r->body, r->mem, &m, &id, &is_batch, &err) && m.kind != MCP_REQUEST;
 }
 
-static void post_identified(void *arg, struct http_request *r, const struct principal *who,
-                            const struct identify *q unused_arg)
+/* False: the post names no session, and was answered. */
+static bool read_key(struct http_request *r, struct str *ret)
 {
-    struct sse2024 *all = arg;
-    struct str key = STR_NONE;
+    *ret = STR_NONE;
+    if (carrier_transport_id(r->head, r->mem, ret) && ret->n)
+        return true;
+    refuse(r, 400, -32600, STR_NONE,
+           "POST /mcp/messages needs one session id, in ?session_id= or in the Mcp-Session-Id "
+           "header: the one that the endpoint event of GET /sse names, or any other string "
+           "that stands for your session; where both are sent they must be equal");
+    return false;
+}
 
-    if (!carrier_transport_id(r->head, r->mem, &key) || !key.n) {
-        refuse(r, 400, -32600, STR_NONE,
-               "POST /mcp/messages needs one session id, in ?session_id= or in the Mcp-Session-Id "
-               "header: the one that the endpoint event of GET /sse names, or any other string "
-               "that stands for your session; where both are sent they must be equal");
+void sse2024_post(void *arg, struct http_request *r, struct caller *c)
+{
+    struct sse2024 *all = ((struct services *)arg)->sse2024;
+    struct str key;
+
+    if (!read_key(r, &key))
         return;
-    }
-    struct sse_stream *s = find(all, r, who, key);
+    struct sse_stream *s = find(all, r, c, key);
     if (!s) {
-        post_as_mcp(all, r, who, key);
+        post_as_mcp(all, r, c, key, NULL);
         return;
     }
     if (!has_room(s, r)) {
@@ -374,9 +353,13 @@ static void post_identified(void *arg, struct http_request *r, const struct prin
     http_reply(r, 202, NULL, STR_NONE, STR_NONE);
 }
 
-void sse2024_post(struct sse2024 *all, struct http_request *r)
+void sse2024_post_unknown(void *arg, struct http_request *r, struct caller *c,
+                          const struct refusal *why)
 {
-    identify_request(all->sv->identity, all->sv->config, r, STR_NONE, post_identified, all);
+    struct str key;
+
+    if (read_key(r, &key))
+        post_as_mcp(((struct services *)arg)->sse2024, r, c, key, why);
 }
 
 struct sse2024 *sse2024_new(struct services *sv)

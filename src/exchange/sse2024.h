@@ -25,8 +25,8 @@ void sse2024_free(struct sse2024 *all);
 /* At stop: each stream ends when it has no message under way. */
 void sse2024_stop(struct sse2024 *all);
 
-/* GET /sse and POST /mcp/messages; both take over the request. */
-void sse2024_open(struct sse2024 *all, struct http_request *r);
-void sse2024_post(struct sse2024 *all, struct http_request *r);
+/* Handlers of GET /sse and POST /mcp/messages, and of their refusals; `arg` is the services. */
+admitted_fn sse2024_open, sse2024_post;
+refused_fn sse2024_refuse, sse2024_post_unknown;
 
 #endif

@@ -13,9 +13,9 @@ enum step_result exchange_answer_stream(struct exchange *x)
                                "GET opens the stream of a session; send its Mcp-Session-Id");
     if (!http_takes_events(x->head, true))
         return exchange_refuse(x, 406, -32000, "GET gives text/event-stream; accept that");
-    if (x->sv->draining)
+    if (x->sv->front->draining)
         return exchange_refuse(x, 503, -32000, "Holdfast is stopping; try again in a moment");
-    x->http->who = &x->who; /* the stream ends with the credential */
+    x->http->who = &x->caller.who; /* the stream ends with the credential */
     bool taken = last.n ? streams_resume(x->sv->streams, x->transport, last, x->http, &err)
                         : streams_open(x->sv->streams, x->transport, x->http, &err);
     if (!taken)

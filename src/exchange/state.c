@@ -23,8 +23,17 @@ static void mac_of(const struct exchange *x, struct str server, struct str name,
                    char ret[MAC_TEXT])
 {
     static const struct str gap = {"\0", 1};
-    struct str parts[] = {x->who.tenant,   gap, x->who.owner, gap, server, gap,
-                          x->method->name, gap, name,         gap, state};
+    struct str parts[] = {x->caller.who.tenant,
+                          gap,
+                          x->caller.who.owner,
+                          gap,
+                          server,
+                          gap,
+                          x->method->name,
+                          gap,
+                          name,
+                          gap,
+                          state};
     uint8_t mac[SHA256_BYTES];
 
     hmac_sha256(x->sv->state_key, parts, countof(parts), mac);

@@ -122,7 +122,7 @@ static enum step_result step_permit(struct exchange *x)
     if (x->method->service == SERVE_SUBSCRIBE &&
         !mcp_method_find(x->msg.method, upstream_era_for(x->up, x->catalog, x->era)))
         return exchange_refuse(x, 200, -32601, CALL_NOT_TRANSLATED);
-    if (x->sv->draining)
+    if (x->sv->front->draining)
         return exchange_refuse(x, 503, -32000, "Holdfast is stopping; try again in a moment");
     if (exchange_check_state(x) != STEP_NEXT)
         return STEP_REPLY;
@@ -214,8 +214,7 @@ void exchange_gone(struct exchange *x)
 static void exchange_finish(struct exchange *x)
 {
     measure_exchange(x);
-    if (x->is_limited)
-        exchange_count_reply(x);
+    caller_spend(&x->caller, x->out.n);
     list_remove(&x->before_call);
     call_detach(&x->listener);
     session_plan_release(&x->session_plan); /* made for a call that was then refused */
@@ -231,7 +230,7 @@ static void exchange_finish(struct exchange *x)
     catalog_unref(x->catalog);
     session_unref(x->session);
     transport_unref(x->transport);
-    config_unref(x->config);
-    x->sv->exchanges--;
+    caller_release(&x->caller);
+    x->sv->front->under_way--;
     x->outlet->finish(x); /* may free x */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Table of method + path pattern to handler.  A path that exists under another method is 405 with
+/* Finds the row of a method and a path in a table of patterns.  A path that exists under another method is 405 with
  * Allow.  Fixed words win over captures:
  *
  *   {name}        one segment           {name:#}       one segment that is a number
@@ -16,12 +16,10 @@ struct route_match {
         params[ROUTE_MAX_PARAMS]; /* percent-decoded, in pattern order, in the request's arena */
     unsigned n;
 };
+/* The owner of a table keeps what else belongs to a row in an array of the same order. */
 struct http_route {
     const char *method;  /* "GET"; "*" matches any method */
     const char *pattern; /* "/mcp/{server}" */
-    void (*fn)(void *arg, struct http_request *r, const struct route_match *m);
-    const char *summary; /* one line, printed in the generated reference */
-    unsigned flags;      /* used by the owner of the table */
     bool has_head;       /* a GET that also handles HEAD: the server omits the body */
     unsigned segments;   /* set by router_prepare(); 0: any number, or not prepared */
 };

@@ -81,14 +81,6 @@ must_check bool identify(struct identity *id, struct identify *q);
 /* Cancels the request before `done` is called. */
 void identify_cancel(struct identify *q);
 
-/* Identifies the sender of an HTTP request.  `fn` gets the result, possibly before this function
- * returns.  `who` is NULL on refusal.  `who` and `q` live in r->mem.  If the client disconnects
- * first, the identification is cancelled and `fn` is not called.  r->user is preserved. */
-typedef void identified_fn(void *arg, struct http_request *r, const struct principal *who,
-                           const struct identify *q);
-void identify_request(struct identity *id, const struct config *c, struct http_request *r,
-                      struct str path_key, identified_fn *fn, void *arg);
-
 /* Embedded in a long-lived user of a credential (a stream, a pipe).  on_revoked is called once,
  * from the loop, when the credential is revoked or expires.  Zero it before the first use. */
 struct identity_watch {

@@ -43,14 +43,14 @@ static void count_folder(void *arg, const struct docs_folder_state *s)
  * balancer would remove every node that shares the disk at once. */
 void docs_tell_ready(struct services *sv, struct js_writer *w)
 {
-    bool by_name = !sv->config->auth_required;
+    bool by_name = !sv->front->config->auth_required;
     struct telling t = {.w = w};
 
-    if (!sv->docs || !sv->config->n_folders)
+    if (!sv->docs || !sv->front->config->n_folders)
         return;
     js_key(w, STR("folders"));
     js_object(w);
-    docs_each_state(sv->docs, sv->config, by_name ? tell_folder : count_folder, &t);
+    docs_each_state(sv->docs, sv->front->config, by_name ? tell_folder : count_folder, &t);
     for (int s = 0; !by_name && s <= DOCS_UNAVAILABLE; s++)
         js_kv_int(w, docs_state_name(s), t.in_state[s]);
     js_object_end(w);

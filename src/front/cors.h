@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CORS headers let a browser show answers to pages of an origin that is listed by name under
  * "origins", never with credentials (threats H11).  Other origins get no such header. */
-#ifndef HOLDFAST_API_CORS_H
-#define HOLDFAST_API_CORS_H
+#ifndef HOLDFAST_FRONT_CORS_H
+#define HOLDFAST_FRONT_CORS_H
 
 #include "config/config.h"
 #include "http/server.h"

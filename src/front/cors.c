@@ -5,7 +5,7 @@
  * A preflight carries no credential, so it is answered before authentication, and the answer does
  * not depend on the caller.  It allows the headers in ALLOWED_HEADERS and the requested headers
  * Mcp-Param-*, which mirror parameters of tools and have no fixed list of names. */
-#include "api/cors.h"
+#include "front/cors.h"
 
 #include "base/buf.h"
 
