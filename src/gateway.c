@@ -24,7 +24,6 @@
 #include "io/address.h"
 #include "io/tls.h"
 #include "pins/pins.h"
-#include "api/plain.h"
 #include "front/front.h"
 #include "session/reaper.h"
 #include "session/remote_changes.h"
@@ -71,7 +70,7 @@ static bool start_services(struct gateway *g, struct error *err)
         return false;
     list_init(&sv->before_call);
     sv->lanes = storage_run(g->storage, sv->loop);
-    sv->database = storage_database(g->storage)->shown;
+    g->database = storage_database(g->storage)->shown;
     if (!gateway_start_identity(g, err) || !gateway_start_quotas(g, err))
         return false;
     gateway_start_audit(g);
@@ -79,7 +78,7 @@ static bool start_services(struct gateway *g, struct error *err)
     if (!gateway_start_listening(g, err))
         return false;
     session_metrics_start();
-    sv->gauges = session_gauges_new(sv->loop, sv->lanes);
+    g->api.gauges = session_gauges_new(sv->loop, sv->lanes);
     gateway_start_registry(g);
     gateway_start_docs(g);
     gateway_start_delivery(g);
@@ -88,7 +87,7 @@ static bool start_services(struct gateway *g, struct error *err)
     upstreams_probe(sv->upstreams);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->sessions, sv->front->config);
     reaper_tell_links(g->reaper, gateway_on_link_over, g);
-    operate_start(sv);
+    gateway_add_routes(g);
     return true;
 }
 
@@ -279,7 +278,7 @@ static void reload(struct gateway *g)
         return;
     }
     publish_secrets(g, fresh);
-    docs_apply(g->sv.docs, fresh);
+    docs_apply(g->api.docs, fresh);
     upstreams_apply(g->sv.upstreams, fresh);
     upstreams_probe(g->sv.upstreams);
     reaper_apply(g->reaper, fresh);
@@ -469,14 +468,14 @@ static void stop(struct gateway *g)
         keeper_stop(g->keeper);
     if (sv->front->identity)
         identity_stop(sv->front->identity);
-    logins_stop(sv->logins);
-    docs_stop(sv->docs);
+    logins_stop(g->api.logins);
+    docs_stop(g->api.docs);
     if (sv->lanes)
         lanes_free(sv->lanes);
-    docs_free(sv->docs);
+    docs_free(g->api.docs);
     pins_free(sv->pins);
     health_free(g->health);
-    logins_free(sv->logins);
+    logins_free(g->api.logins);
     identity_free(sv->front->identity);
     secrets_free(sv->secrets);
     keyring_free(sv->keyring);
@@ -484,8 +483,8 @@ static void stop(struct gateway *g)
     undelivered_free(sv->undelivered);
     reaper_free(g->reaper);
     remote_changes_free(g->remote_changes);
-    session_gauges_free(sv->gauges);
-    registry_free(sv->registry);
+    session_gauges_free(g->api.gauges);
+    registry_free(g->api.registry);
     if (sv->sessions)
         sessions_free(sv->sessions);
     if (sv->calls)
@@ -522,7 +521,7 @@ int gateway_run(const struct gateway_options *options)
     say_notes(options->config);
     if (start(&g, &err)) {
         log_info("ready", LI("servers", g.front.config->n_servers), LS("data", options->data_dir),
-                 LS("database", g.sv.database), LZ("version", HOLDFAST_VERSION));
+                 LS("database", g.database), LZ("version", HOLDFAST_VERSION));
         loop_run(g.sv.loop);
     } else {
         log_error("cannot start", LZ("why", err.text));

@@ -3,9 +3,11 @@
 #ifndef HOLDFAST_GATEWAY_IMPL_H
 #define HOLDFAST_GATEWAY_IMPL_H
 
+#include "api/services.h"
 #include "exchange/exchange.h"
 #include "gateway.h"
 #include "docs/server/server.h"
+#include "identity/logins.h"
 #include "storage.h"
 
 struct health;
@@ -17,7 +19,9 @@ struct gateway {
     struct health *health;
     struct storage *storage;
     struct front front;
-    struct services sv;
+    struct services sv;      /* for exchanges */
+    struct api_services api; /* the same parts, and those for the API alone */
+    struct str database;     /* name of the database in use, for people */
     struct http_server *server;
     struct tls_context *tls;
     struct reaper *reaper;
@@ -42,6 +46,8 @@ must_check bool gateway_open_keyring(struct gateway *g, struct error *err);
 must_check bool gateway_start_listening(struct gateway *g, struct error *err);
 must_check bool gateway_start_quotas(struct gateway *g, struct error *err);
 void gateway_start_registry(struct gateway *g);
+/* The last part: gives the API its services, and adds all routes to the front. */
+void gateway_add_routes(struct gateway *g);
 void gateway_start_docs(struct gateway *g);
 must_check bool gateway_open_token_key(struct gateway *g, struct error *err);
 must_check bool gateway_start_identity(struct gateway *g, struct error *err);

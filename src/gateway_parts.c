@@ -71,7 +71,7 @@ void gateway_start_delivery(struct gateway *g)
         .eras_file = datadir_path(g->options.data_dir, "server-eras", g->mem),
     };
     builtin_register(&server_sample, NULL);
-    builtin_register(&server_session, sv->registry);
+    builtin_register(&server_session, g->api.registry);
     builtin_register(&server_docs, &g->docs);
     sv->upstreams = upstreams_new(&upstreams);
     pins_use(sv->pins, sv->lanes, sv->upstreams);
@@ -229,10 +229,25 @@ void gateway_start_registry(struct gateway *g)
         .on_ended = on_session_ended,
         .arg = g,
     };
-    sv->registry = registry_new(&config);
+    g->api.registry = registry_new(&config);
+}
+
+void gateway_add_routes(struct gateway *g)
+{
+    struct services *sv = &g->sv;
+
+    g->api.front = sv->front;
+    g->api.loop = sv->loop;
+    g->api.lanes = sv->lanes;
+    g->api.sessions = sv->sessions;
+    g->api.keyring = sv->keyring;
+    g->api.upstreams = sv->upstreams;
+    g->api.pins = sv->pins;
+    g->api.calls = sv->calls;
+    operate_start(&g->api);
     exchange_add_routes(sv);
-    plain_add_routes(sv);
-    api_add_routes(sv);
+    plain_add_routes(&g->api);
+    api_add_routes(&g->api);
 }
 
 /* Starts the knowledge base.  Its tools are registered with the other built-in servers. */
@@ -242,9 +257,9 @@ void gateway_start_docs(struct gateway *g)
     struct docs_start start = {
         .loop = sv->loop, .lanes = sv->lanes, .data_dir = g->options.data_dir};
 
-    sv->docs = docs_new(&start);
-    docs_apply(sv->docs, sv->front->config);
-    g->docs = (struct docs_server){sv->docs, sv->registry, sv->sessions, &sv->front->config};
+    g->api.docs = docs_new(&start);
+    docs_apply(g->api.docs, sv->front->config);
+    g->docs = (struct docs_server){g->api.docs, g->api.registry, sv->sessions, &sv->front->config};
 }
 
 /* Loads the key of access tokens.  Nodes on one store share this key. */
@@ -282,7 +297,7 @@ bool gateway_start_identity(struct gateway *g, struct error *err)
                                    .lanes = sv->lanes,
                                    .identity = sv->front->identity,
                                    .own = g->own_tokens};
-    sv->logins = logins_new(&logins);
+    g->api.logins = logins_new(&logins);
     return true;
 }
 

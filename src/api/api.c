@@ -247,7 +247,8 @@ static bool has_known_query(struct api_call *c)
     return true;
 }
 
-static struct api_call *new_call(struct services *sv, struct http_request *r, struct caller *caller)
+static struct api_call *new_call(struct api_services *sv, struct http_request *r,
+                                 struct caller *caller)
 {
     struct api_call *c = arena_new_of(r->mem, struct api_call);
 
@@ -353,7 +354,7 @@ static const struct need *need_of(const struct api_operation *op)
     return &needs[op->access][op->is_sessions];
 }
 
-void api_add_routes(struct services *sv)
+void api_add_routes(struct api_services *sv)
 {
     static const struct front_words words = {"/api/", word_refusal, refuse_path};
     size_t n;

@@ -10,7 +10,7 @@
 #ifndef HOLDFAST_API_API_H
 #define HOLDFAST_API_API_H
 
-#include "exchange/services.h"
+#include "api/services.h"
 #include "front/front.h"
 #include "json/bind.h"
 #include "session/registry.h"
@@ -101,7 +101,7 @@ struct api_part {
     const struct api_schema *schemas;       /* of answers; a NULL name ends the list */
     const char *after_schema;               /* name of the schema that they follow */
     /* Writes members of the answer of /readyz; or NULL. */
-    void (*tell_ready)(struct services *sv, struct js_writer *w);
+    void (*tell_ready)(struct api_services *sv, struct js_writer *w);
 };
 /* The part stays in use until the process ends.  Called before api_start(); a second call with the
  * same part changes nothing. */
@@ -109,7 +109,7 @@ void api_add(const struct api_part *part);
 /* Every operation and every schema of an answer, in the order of the OpenAPI document. */
 const struct api_operation *const *api_operations(size_t *ret_n);
 const struct api_schema *const *api_schemas(size_t *ret_n);
-void api_tell_ready(struct services *sv, struct js_writer *w);
+void api_tell_ready(struct api_services *sv, struct js_writer *w);
 /* The rows of this folder (api_table.c). */
 extern const struct api_operation api_own_operations[]; /* a NULL id ends the list */
 extern const struct api_schema api_own_schemas[];       /* a NULL name ends the list */
@@ -118,7 +118,7 @@ extern const struct api_answer api_common_answers[];
 
 /* One call. */
 struct api_call {
-    struct services *sv;
+    struct api_services *sv;
     struct http_request *http;
     const struct api_operation *op;
     struct route_match match;
@@ -216,6 +216,6 @@ void api_put_context_alias(struct api_call *c);
 void api_patch_context_alias(struct api_call *c);
 
 /* Adds the routes of the operations to sv->front; called before a listener opens. */
-void api_add_routes(struct services *sv);
+void api_add_routes(struct api_services *sv);
 
 #endif

@@ -41,7 +41,7 @@ static void events_done(struct read_job *job)
 
 void control_events(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
-    struct services *sv = arg;
+    struct api_services *sv = arg;
     struct events_job *e = control_job_new(sizeof(*e), EVENTS_BYTES, sv, r);
     struct str query = r->head->query.p ? r->head->query : STR("");
     struct error err;
@@ -80,7 +80,7 @@ static void write_upstream(void *arg, struct upstream *u)
 
 void control_status(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
-    struct services *sv = arg;
+    struct api_services *sv = arg;
     struct js_writer w;
     struct buf out;
 

@@ -9,7 +9,8 @@ static void on_abort(struct http_request *r)
     ((struct control_job *)r->user)->aborted = true;
 }
 
-void *control_job_new(size_t size, size_t max_bytes, struct services *sv, struct http_request *r)
+void *control_job_new(size_t size, size_t max_bytes, struct api_services *sv,
+                      struct http_request *r)
 {
     struct control_job *j = xcalloc(1, size);
 

@@ -8,7 +8,7 @@
 #include "api/plain.h"
 
 struct control_job {
-    struct services *sv;
+    struct api_services *sv;
     struct http_request *http;
     struct arena *mem;
     struct buf out; /* the answer, JSON */
@@ -17,7 +17,7 @@ struct control_job {
 
 /* Allocates a zeroed struct of `size` bytes that begins with a control_job.  `max_bytes` limits its
  * arena, and also its answer. */
-void *control_job_new(size_t size, size_t max_bytes, struct services *sv,
+void *control_job_new(size_t size, size_t max_bytes, struct api_services *sv,
                       struct http_request *r) must_check;
 /* Answers with `out`, or with `err` unless it is NULL, and frees the job. */
 void control_job_end(struct control_job *j, const struct error *err);

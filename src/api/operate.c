@@ -19,7 +19,7 @@
 static struct metric *in_flight, *links, *resident, *upstream_up, *degraded, *requests, *failures,
     *queues, *stall, *log_lost, *batches;
 
-void operate_start(struct services *sv unused_arg)
+void operate_start(struct api_services *sv unused_arg)
 {
     in_flight =
         metric_register(METRIC_GAUGE, "holdfast_calls_in_flight", "Calls under way.", "", 1);
@@ -64,7 +64,7 @@ static void set_upstream(void *arg unused_arg, struct upstream *u)
     metric_set(metric_cell(failures, labels, 1), h.failures);
 }
 
-static void fill(struct services *sv)
+static void fill(struct api_services *sv)
 {
     struct lane_stats lanes;
     lanes_stats(sv->lanes, &lanes);
@@ -85,12 +85,12 @@ static void fill(struct services *sv)
 /* A scrape that waits for the gauges of the store. */
 struct scrape {
     struct gauges_wait wait;
-    struct services *sv;
+    struct api_services *sv;
     struct http_request *http;
     struct str tenant; /* of the caller */
 };
 
-static void show_metrics(struct services *sv, struct http_request *r, struct str tenant)
+static void show_metrics(struct api_services *sv, struct http_request *r, struct str tenant)
 {
     struct buf out;
 
@@ -119,7 +119,7 @@ static void on_scrape_gone(struct http_request *r)
 
 void operate_metrics(void *arg, struct http_request *r, struct caller *caller)
 {
-    struct services *sv = arg;
+    struct api_services *sv = arg;
     struct scrape *scrape = arena_new_of(r->mem, struct scrape);
 
     *scrape = (struct scrape){
@@ -138,7 +138,7 @@ void operate_healthz(void *arg unused_arg, struct http_request *r, struct caller
 }
 
 /* With `auth: required`, the answer leaves `reason` out: the caller is not authenticated. */
-static void refuse_unready(struct services *sv, struct http_request *r, struct str status,
+static void refuse_unready(struct api_services *sv, struct http_request *r, struct str status,
                            const char *reason)
 {
     struct js_writer w;
@@ -157,7 +157,7 @@ static void refuse_unready(struct services *sv, struct http_request *r, struct s
 
 /* /readyz needs no credential.  With `auth: required`, only the log says which database failed, and
  * why. */
-static void refuse_unhealthy(struct services *sv, struct http_request *r)
+static void refuse_unhealthy(struct api_services *sv, struct http_request *r)
 {
     struct error why;
     lanes_why(sv->lanes, &why);
@@ -187,7 +187,7 @@ static void count_server(void *arg, struct upstream *u)
     ((struct telling *)arg)->in_state[upstream_health(u).state]++;
 }
 
-static void tell_warning(struct services *sv, struct js_writer *w)
+static void tell_warning(struct api_services *sv, struct js_writer *w)
 {
     struct metric *wal = metric_register(METRIC_GAUGE, SQ_WAL_METRIC, SQ_WAL_HELP, "", 1);
     int64_t bound = fault_hits("readyz.wal_bound") ? 1 : SQ_WAL_BOUND;
@@ -199,7 +199,7 @@ static void tell_warning(struct services *sv, struct js_writer *w)
 
 /* The answer has the state of each server by name; with `auth: required`, only the number of
  * servers in each state.  The last error of a server is shown by `holdfast servers` alone. */
-static void say_ready(struct services *sv, struct http_request *r)
+static void say_ready(struct api_services *sv, struct http_request *r)
 {
     struct telling t = {.in_state = {0}};
     struct buf out;
@@ -227,7 +227,7 @@ static void say_ready(struct services *sv, struct http_request *r)
 
 void operate_readyz(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
-    struct services *sv = arg;
+    struct api_services *sv = arg;
     if (sv->front->draining)
         http_reply(r, 503, "application/json", STR_NONE, STR("{\"status\":\"stopping\"}\n"));
     else if (!lanes_healthy(sv->lanes))

@@ -90,7 +90,7 @@ const struct api_schema *const *api_schemas(size_t *ret_n)
     return all.schemas;
 }
 
-void api_tell_ready(struct services *sv, struct js_writer *w)
+void api_tell_ready(struct api_services *sv, struct js_writer *w)
 {
     for (size_t i = 0; i < all.n_parts; i++)
         if (all.parts[i]->tell_ready)

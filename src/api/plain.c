@@ -18,8 +18,6 @@ static const struct front_route routes[] = {
     {"GET", "/readyz", operate_readyz, "The store writes and no stop is under way.", ROUTE_HEAD,
      &need_open},
     {"GET", "/metrics", operate_metrics, "Prometheus text.", ROUTE_HEAD, &metrics},
-    {"POST", "/control/pipe", control_pipe, "Lines both ways, for stdio.", ROUTE_SOCKET_ONLY,
-     &need_any},
     {"GET", "/control/events", control_events, "Audit events, for commands.", ROUTE_SOCKET_ONLY,
      &need_local_admin},
     {"GET", "/control/status", control_status, "Servers and counts, for commands.",
@@ -42,7 +40,7 @@ static const struct front_route routes[] = {
      &need_local_admin},
 };
 
-void plain_add_routes(struct services *sv)
+void plain_add_routes(struct api_services *sv)
 {
     front_add(sv->front, NULL, routes, countof(routes), sv);
 }

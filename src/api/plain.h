@@ -4,23 +4,21 @@
 #ifndef HOLDFAST_API_PLAIN_H
 #define HOLDFAST_API_PLAIN_H
 
-#include "exchange/services.h"
+#include "api/services.h"
 #include "front/front.h"
 #include "front/plain.h"
 
 /* Adds the routes of these handlers to sv->front. */
-void plain_add_routes(struct services *sv);
+void plain_add_routes(struct api_services *sv);
 
 /* operate.c */
 admitted_fn operate_healthz;
 admitted_fn operate_readyz;
 admitted_fn operate_metrics;
-void operate_start(struct services *sv); /* registers gauges that are filled at each scrape */
+void operate_start(struct api_services *sv); /* registers gauges that are filled at each scrape */
 /* control.c */
 admitted_fn control_events;
 admitted_fn control_status;
-/* control_pipe.c */
-admitted_fn control_pipe;
 /* control_keys.c */
 admitted_fn control_key_create;
 admitted_fn control_key_list;

@@ -10,7 +10,6 @@
 #include "exchange/services.h"
 #include "front/front.h"
 #include "http/server.h"
-#include "identity/logins.h"
 #include "io/deadline.h"
 #include "mcp/method.h"
 #include "route/plan.h"

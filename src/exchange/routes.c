@@ -90,6 +90,8 @@ static const struct front_route routes[] = {
      "The same for /mcp/{server}.", 0, &need_open},
     {"GET", "/.well-known/oauth-protected-resource/mcp/p/{profile}", handle_metadata,
      "The same for /mcp/p/{profile}.", 0, &need_open},
+    {"POST", "/control/pipe", control_pipe, "Lines both ways, for stdio.", ROUTE_SOCKET_ONLY,
+     &need_any},
 };
 
 void exchange_add_routes(struct services *sv)

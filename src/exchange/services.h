@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of Holdfast that a request may use.  The gateway owns them and fills this struct once,
- * at start.  The header names the parts only; a user of one includes the header of that part. */
+/* The parts of Holdfast that an exchange uses.  The gateway owns them and fills this struct once, at
+ * start.  The header names the parts only; a user of one includes the header of that part. */
 #ifndef HOLDFAST_EXCHANGE_SERVICES_H
 #define HOLDFAST_EXCHANGE_SERVICES_H
 
 #include "base/list.h"
-#include "base/str.h"
 #include "io/deadline.h"
 
 /* One per process. */
@@ -13,12 +12,7 @@ struct services {
     struct loop *loop;
     struct front *front; /* has the configuration, the identities and the quotas */
     struct lanes *lanes;
-    struct str database; /* name of the database in use, for people */
-    struct logins *logins;
     struct sessions *sessions;
-    struct session_gauges *gauges;
-    struct registry *registry;
-    struct docs *docs;
     struct keyring *keyring;
     struct secrets *secrets;
     struct upstreams *upstreams;

@@ -3,7 +3,7 @@
  *
  *   message    parse the bytes: JSON-RPC message, era, method    (decode.c)
  *   identify   find out who is calling, or 401                   (identify.c)
- *   limit      count the request against the quotas, or 429      (limit.c, identity/quota.c)
+ *   limit      count the request against the quotas, or 429      (limit.c, front/admit.c)   
  *   transport  look up the legacy Mcp-Session-Id, or 404         (session_select.c, session/)
  *   route      find the server and its catalog                   (route.c, upstream/)
  *   session    find or create the durable session of a call      (session_select.c)

@@ -36,7 +36,7 @@ struct http_request {
     struct str body;                 /* whole, de-chunked; empty when the request has no body */
     const struct route_found *route; /* set by the gate, in mem; NULL before */
     void *user;                      /* for the handler */
-    const struct principal *who; /* in mem; set by the front for authenticated routes, else NULL */
+    const struct principal *who;     /* in mem; a stream of this request ends with its credential */
     void (*on_abort)(struct http_request *r); /* set by a handler that answers later; may be NULL */
     void (*on_drained)(struct http_request *r); /* the stream's queue is empty; may be NULL */
     int64_t began_us;                           /* clock_mono_us() at the first byte of the head */

@@ -41,7 +41,7 @@ static void count_folder(void *arg, const struct docs_folder_state *s)
 
 /* A lost folder does not make the node unready: servers and other folders still work, and a load
  * balancer would remove every node that shares the disk at once. */
-void docs_tell_ready(struct services *sv, struct js_writer *w)
+void docs_tell_ready(struct api_services *sv, struct js_writer *w)
 {
     bool by_name = !sv->front->config->auth_required;
     struct telling t = {.w = w};

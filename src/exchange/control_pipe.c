@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `holdfast stdio` opens a pipe to a running Holdfast with one request on the control socket.
  * After the answer 101, both sides send lines (exchange/pipe.c). */
-#include "api/plain.h"
+#include "exchange/routes.h"
 
 #include "crypto/hash.h"
 #include "exchange/pipe.h"
+#include "front/plain.h"
 #include "identity/scopes.h"
 #include "json/write.h"
 

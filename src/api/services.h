@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of Holdfast that the API uses.  The gateway owns them and fills this struct once, before
+ * a listener opens.  The header names the parts only; a user of one includes the header of that
+ * part. */
+#ifndef HOLDFAST_API_SERVICES_H
+#define HOLDFAST_API_SERVICES_H
+
+struct api_services {
+    struct front *front; /* has the configuration and the identities */
+    struct loop *loop;
+    struct lanes *lanes;
+    struct logins *logins;
+    struct sessions *sessions;
+    struct session_gauges *gauges;
+    struct registry *registry;
+    struct docs *docs;
+    struct keyring *keyring;
+    struct upstreams *upstreams;
+    struct pins *pins;
+    struct calls *calls;
+};
+
+#endif
