@@ -175,6 +175,7 @@ static void admit_open(struct front *f, struct http_request *r, const struct fro
     struct caller c;
 
     caller_init(&c, f->config);
+    c.is_unix = r->is_unix;
     enter(route, r, &c, check_need(&c, route->need, &why) ? NULL : &why);
 }
 
@@ -192,6 +193,7 @@ void admit_request(struct front *f, struct http_request *r, const struct front_r
     v->http = r;
     v->route = route;
     caller_init(&v->caller, f->config);
+    v->caller.is_unix = r->is_unix;
     if (admit_ask(f, &v->admission, v->caller.config, r, STR_NONE, r->mem)) {
         decide(v);
         return;

@@ -45,7 +45,7 @@ bool caller_may(const struct caller *c, enum access access)
     case ACCESS_WATCH:
         return role == ROLE_ADMIN || role == ROLE_AUDITOR;
     case ACCESS_LOCAL_ADMIN:
-        return !c->who.credential.p;
+        return c->is_unix && !c->who.credential.p;
     case ACCESS_UNSAID:
     case ACCESS_OPEN:
     case ACCESS_SPINE:

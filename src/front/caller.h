@@ -18,6 +18,7 @@ struct front_route;
 struct caller {
     struct principal who; /* only if is_known; its spans are in the memory of the request */
     bool is_known;        /* false on routes that are open to everybody */
+    bool is_unix;         /* the request came over the control socket */
     bool is_limited;      /* `use` holds a share of the quotas */
     struct config *config;
     struct quota_use use;
@@ -43,7 +44,7 @@ enum access {
     ACCESS_ANY,         /* every principal */
     ACCESS_WRITE,       /* every role but auditor */
     ACCESS_WATCH,       /* the roles admin and auditor */
-    ACCESS_LOCAL_ADMIN, /* the user who runs Holdfast, without a credential */
+    ACCESS_LOCAL_ADMIN, /* the user who runs Holdfast, over the control socket without a key */
 };
 /* False also for a caller that is not known. */
 bool caller_may(const struct caller *c, enum access access);

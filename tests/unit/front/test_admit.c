@@ -20,7 +20,7 @@ struct rig {
     struct store *failing;
     struct lanes *lanes;
     struct http_server *server;
-    struct conn_address at;
+    struct conn_address at, socket;
     struct front front;
     struct arena *mem;
     struct key_text keys[ROLE_SERVICE + 1]; /* one for each role */
@@ -127,6 +127,18 @@ static void open_services(struct rig *r, const char *config)
         make_key(r, role);
 }
 
+static int listen_socket(struct rig *r)
+{
+    struct str name = arena_printf(r->mem, "unix:/tmp/holdfast-test-admit-%d", (int)getpid());
+    struct error err;
+    int fd = -1;
+
+    unlink(name.p + strlen("unix:"));
+    if (!address_parse(name, &r->socket, &err) || !address_listen(&r->socket, &fd, &err))
+        fail_msg("%s", err.text);
+    return fd;
+}
+
 static void rig_open(struct rig *r, const char *config)
 {
     clock_set_fake(NOW, 1000);
@@ -138,6 +150,7 @@ static void rig_open(struct rig *r, const char *config)
     r->server =
         http_server_new(r->loop, &http_server_defaults, front_gate, front_handle, &r->front);
     http_server_listen(r->server, peer_listen(&r->at), NULL, false);
+    http_server_listen(r->server, listen_socket(r), NULL, true);
 }
 
 static void rig_close(struct rig *r)
@@ -151,6 +164,7 @@ static void rig_close(struct rig *r)
     front_release(&r->front);
     config_unref(r->front.config);
     loop_free(r->loop);
+    unlink(arena_printf(r->mem, "/tmp/holdfast-test-admit-%d", (int)getpid()).p);
     arena_free(r->mem);
     clock_set_real();
 }
@@ -164,17 +178,20 @@ static void say(struct peer *p, struct rig *r, const char *line, const char *key
 }
 
 /* Sends a request on a connection of its own; the answer has all of `want`. */
-static void expect(struct rig *r, const char *line, const char *key, const char *const *want)
+static void expect(struct rig *r, const struct conn_address *to, const char *line, const char *key,
+                   const char *const *want)
 {
     struct peer p;
 
-    peer_dial(&p, r->loop, &r->at);
+    peer_dial(&p, r->loop, to);
     say(&p, r, line, key);
     for (; *want; want++)
         peer_wait(&p, *want);
     peer_close(&p);
 }
-#define EXPECT(r, line, key, ...) expect(r, line, key, (const char *const[]){__VA_ARGS__, NULL})
+#define EXPECT_AT(r, to, line, key, ...)                                                           \
+    expect(r, to, line, key, (const char *const[]){__VA_ARGS__, NULL})
+#define EXPECT(r, line, key, ...) EXPECT_AT(r, &(r)->at, line, key, __VA_ARGS__)
 
 #define REQUIRED "{\"holdfast\":{\"auth\":\"required\"}}"
 
@@ -279,7 +296,9 @@ TEST(test_admit__a_role_may_use_what_its_row_says)
             else
                 EXPECT(&r, rows[i].line, r.keys[role].text, "403 ", rows[i].text);
         }
-    EXPECT(&r, "GET /local", NULL, "200 OK");
+    EXPECT(&r, "GET /local", NULL, "403 ");
+    EXPECT_AT(&r, &r.socket, "GET /local", r.keys[ROLE_ADMIN].text, "403 ");
+    EXPECT_AT(&r, &r.socket, "GET /local", NULL, "200 OK");
     rig_close(&r);
 }
 
@@ -300,6 +319,8 @@ TEST(test_admit__rows_of_the_socket_are_not_there_for_others)
     rig_open(&r, "{}");
     EXPECT(&r, "GET /socket", NULL, "404 ", "there is nothing here");
     EXPECT(&r, "POST /socket", NULL, "404 ", "there is nothing here");
+    EXPECT_AT(&r, &r.socket, "GET /socket", NULL, "200 OK", "known");
+    EXPECT_AT(&r, &r.socket, "POST /socket", NULL, "405 ", "Allow: GET");
     EXPECT(&r, "POST /any", NULL, "405 ", "Allow: GET");
     rig_close(&r);
 }
