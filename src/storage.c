@@ -116,7 +116,8 @@ static bool open_first(struct storage *s, struct error *err)
          pause = pause * 2 < PAUSE_LAST_MS ? pause * 2 : PAUSE_LAST_MS) {
         if (database_open(d, how, &s->stores[0], &why))
             return true;
-        if (!d->is_postgres || why.code != ERR_UNAVAILABLE) {
+        if (!d->is_postgres || why.code != ERR_UNAVAILABLE ||
+            s->config.patience_ms == STORAGE_NO_PATIENCE) {
             *err = why;
             return false;
         }

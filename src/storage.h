@@ -15,10 +15,14 @@
 #include "store/lanes.h"
 #include "store/spool.h"
 
+#define STORAGE_NO_PATIENCE (-1)
+
 struct storage_config {
     struct database database;
     struct str data_dir;
-    int64_t patience_ms; /* how long to wait for PostgreSQL to start; 0: 30 s */
+    /* How long to wait for PostgreSQL to start; 0: 30 s; STORAGE_NO_PATIENCE: the first error is
+     * returned as it is. */
+    int64_t patience_ms;
     /* The Redis that caches sessions; NULL: no cache.  Must outlive the storage. */
     const struct redis_target *redis;
     struct str cache_prefix;

@@ -123,6 +123,13 @@ void http_server_listen(struct http_server *s, int fd, struct tls_context *tls, 
     update_listeners(s);
 }
 
+void http_server_adopt(struct http_server *s, int fd, bool is_unix)
+{
+    struct conn_address peer = {.len = sizeof(peer.sa.ss_family), .sa = {.ss_family = AF_UNIX}};
+
+    server_conn_new(s, fd, NULL, is_unix, &peer);
+}
+
 void http_server_set_tls(struct http_server *s, struct tls_context *tls)
 {
     list_each(&s->listeners, it)

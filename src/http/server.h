@@ -71,6 +71,9 @@ struct http_server *http_server_new(struct loop *loop, const struct http_server_
                                     void *arg) must_check;
 /* Takes over a listening fd. */
 void http_server_listen(struct http_server *s, int fd, struct tls_context *tls, bool is_unix);
+/* Takes over a connected fd, as if a listener had accepted it.  With is_unix the peer's user is known
+ * to the handlers. */
+void http_server_adopt(struct http_server *s, int fd, bool is_unix);
 /* Connections accepted from now on use `tls`; open connections keep their context.  Affects only
  * listeners with a TLS context: plain listeners stay plain. */
 void http_server_set_tls(struct http_server *s, struct tls_context *tls);

@@ -227,7 +227,8 @@ struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config)
     l->done->task.fn = on_posted;
     atomic_store(&l->healthy, true);
     pthread_mutex_init(&l->why_lock, NULL);
-    lane_start(l, &l->write, "store-write", config->write, lane_write_main);
+    if (config->write)
+        lane_start(l, &l->write, "store-write", config->write, lane_write_main);
     lane_start(l, &l->lookup, "store-lookup", config->lookup, lane_read_main);
     lane_start(l, &l->query, "store-query", config->query, lane_read_main);
     return l;
@@ -241,7 +242,8 @@ static void close_stores(const struct lanes_config *c)
         store_close(c->query);
     if (c->lookup != c->write)
         store_close(c->lookup);
-    store_close(c->write);
+    if (c->write)
+        store_close(c->write);
 }
 
 void lanes_free(struct lanes *l)
@@ -250,9 +252,9 @@ void lanes_free(struct lanes *l)
         return;
     struct lane *all[] = {&l->write, &l->lookup, &l->query};
     atomic_store(&l->stopping, true);
-    for (size_t i = 0; i < countof(all); i++)
+    for (size_t i = l->config.write ? 0 : 1; i < countof(all); i++)
         lane_wake(all[i]);
-    for (size_t i = 0; i < countof(all); i++)
+    for (size_t i = l->config.write ? 0 : 1; i < countof(all); i++)
         pthread_join(all[i]->thread, NULL);
     run_finished(l->done);
     if (atomic_load(&l->done->posted))
@@ -266,7 +268,7 @@ void lanes_free(struct lanes *l)
 
 bool lane_write(struct lanes *l, struct write_job *job)
 {
-    if (job->n > l->config.max_batch)
+    if (job->n > l->config.max_batch || !l->config.write)
         return false;
     job->task.fn = write_task_done;
     return lane_hand_in(&l->write, &l->write.incoming, &job->task);
@@ -275,7 +277,7 @@ bool lane_write(struct lanes *l, struct write_job *job)
 bool lane_maintain(struct lanes *l, struct read_job *job)
 {
     job->task.fn = read_task_done;
-    return lane_hand_in(&l->write, &l->write.upkeep, &job->task);
+    return l->config.write && lane_hand_in(&l->write, &l->write.upkeep, &job->task);
 }
 
 bool lane_lookup(struct lanes *l, struct read_job *job)

@@ -63,7 +63,9 @@ struct write_hook {
 };
 
 struct lanes_config {
-    struct store *write; /* taken: closed by lanes_free */
+    /* Taken: closed by lanes_free.  NULL: nothing can be written, and lane_write() and
+     * lane_maintain() refuse every job. */
+    struct store *write;
     struct store
         *lookup; /* taken; may equal `write` for the memory store, which serialises its calls */
     struct store *query;    /* taken; likewise */

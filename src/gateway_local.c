@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Start and stop order of the parts that a command needs.
+ *
+ *   to change: data directory → storage.c: store, writer, chain → lanes → identity → audit
+ *   to read:   read-only connections → lanes without a writer → identity */
+#include "gateway_local.h"
+
+#include "audit/audit.h"
+#include "audit/known.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "config/datadir.h"
+#include "exchange/exchange.h"
+#include "front/front.h"
+#include "http/server.h"
+#include "identity/identity.h"
+#include "storage.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct gateway_local {
+    struct gateway_local_options options;
+    struct arena *mem;
+    struct datadir *datadir;
+    struct storage *storage; /* NULL: only reads */
+    struct services sv;
+    struct http_server *server;
+    bool anchored;
+};
+
+static bool open_for_changes(struct gateway_local *g, struct error *err)
+{
+    struct services *sv = &g->sv;
+    struct storage_config storage = {.database = g->options.database,
+                                     .data_dir = g->options.data_dir,
+                                     .patience_ms = STORAGE_NO_PATIENCE};
+
+    if (!datadir_own(g->options.data_dir, &g->datadir, err))
+        return false;
+    clock_life_continue(datadir_path(g->options.data_dir, "life-clock", g->mem).p);
+    if (!storage_open(&storage, &g->storage, err))
+        return false;
+    sv->lanes = storage_run(g->storage, sv->loop);
+    struct audit_config audit = {
+        .lanes = sv->lanes,
+        .loop = sv->loop,
+        .chain = storage_chain(g->storage),
+        .writer = storage_writer(g->storage)->number,
+        .spool = storage_spool(g->storage),
+        .max_body = sv->config->limit_audit_body,
+        .anchor_file = datadir_path(g->options.data_dir, "audit-anchors.jsonl", g->mem),
+    };
+    sv->audit = audit_new(&audit);
+    return true;
+}
+
+static bool open_for_reads(struct gateway_local *g, struct error *err)
+{
+    struct store_config how = {.read_only = true};
+    struct lanes_config lanes = {0};
+
+    if (!g->options.has_database)
+        return true;
+    if (!database_open(&g->options.database, how, &lanes.lookup, err))
+        return false;
+    if (!database_open(&g->options.database, how, &lanes.query, err)) {
+        store_close(lanes.lookup);
+        return false;
+    }
+    g->sv.lanes = lanes_new(g->sv.loop, &lanes);
+    return true;
+}
+
+static bool start(struct gateway_local *g, struct error *err)
+{
+    struct services *sv = &g->sv;
+    struct http_server_config server = http_server_defaults;
+
+    sv->loop = loop_new();
+    sv->database = g->options.database.shown;
+    if (!(g->options.writes ? open_for_changes(g, err) : open_for_reads(g, err)))
+        return false;
+    struct identity_config identity = {.loop = sv->loop, .lanes = sv->lanes};
+    if (!identity_new(&identity, sv->config, &sv->identity, err))
+        return false;
+    front_start();
+    g->server = http_server_new(sv->loop, &server, front_gate, front_handle, sv);
+    return true;
+}
+
+bool gateway_local_open(const struct gateway_local_options *options, struct gateway_local **ret,
+                        struct error *err)
+{
+    struct gateway_local *g = xcalloc(1, sizeof(*g));
+
+    g->options = *options;
+    g->mem = arena_new(64 * 1024);
+    g->sv.config = config_ref(options->config);
+    list_init(&g->sv.before_call);
+    signal(SIGPIPE, SIG_IGN);
+    if (log_threshold < LOG_ERROR) /* the command itself says what was done */
+        log_threshold = LOG_ERROR;
+    known_publish(known_of_config(g->sv.config, NULL));
+    if (!start(g, err)) {
+        gateway_local_close(g);
+        return false;
+    }
+    *ret = g;
+    return true;
+}
+
+bool gateway_local_connect(struct gateway_local *g, int *ret_fd, struct error *err)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+        return error_sys(err, ERR_INTERNAL, errno, "cannot open a socket");
+    http_server_adopt(g->server, ends[1], true);
+    *ret_fd = ends[0];
+    return true;
+}
+
+void gateway_local_turn(struct gateway_local *g)
+{
+    loop_turn(g->sv.loop);
+}
+
+static void on_anchored(void *arg)
+{
+    ((struct gateway_local *)arg)->anchored = true;
+}
+
+/* The audit of a command is short-lived, so the chain ends with an anchor. */
+static void write_anchor(struct gateway_local *g)
+{
+    audit_anchor(g->sv.audit, on_anchored, g);
+    while (!g->anchored)
+        loop_turn(g->sv.loop);
+}
+
+void gateway_local_close(struct gateway_local *g)
+{
+    if (!g)
+        return;
+    struct services *sv = &g->sv;
+    if (sv->audit && g->server)
+        write_anchor(g);
+    http_server_free(g->server);
+    storage_stop(g->storage);
+    if (sv->identity)
+        identity_stop(sv->identity);
+    lanes_free(sv->lanes);
+    identity_free(sv->identity);
+    if (sv->audit)
+        audit_free(sv->audit);
+    if (sv->loop)
+        loop_free(sv->loop);
+    storage_close(g->storage);
+    config_unref(sv->config);
+    known_publish(NULL);
+    datadir_release(g->datadir);
+    arena_free(g->mem);
+    free(g);
+}
