@@ -5,12 +5,12 @@
  *   to read:   read-only connections → lanes without a writer → identity */
 #include "gateway_local.h"
 
+#include "api/api.h"
 #include "audit/audit.h"
 #include "audit/known.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/datadir.h"
-#include "exchange/exchange.h"
 #include "front/front.h"
 #include "http/server.h"
 #include "identity/identity.h"
@@ -27,14 +27,16 @@ struct gateway_local {
     struct arena *mem;
     struct datadir *datadir;
     struct storage *storage; /* NULL: only reads */
-    struct services sv;
+    struct front front;
+    struct api_services api;
+    struct audit *audit; /* NULL: only reads */
     struct http_server *server;
     bool anchored;
 };
 
 static bool open_for_changes(struct gateway_local *g, struct error *err)
 {
-    struct services *sv = &g->sv;
+    struct api_services *sv = &g->api;
     struct storage_config storage = {.database = g->options.database,
                                      .data_dir = g->options.data_dir,
                                      .patience_ms = STORAGE_NO_PATIENCE};
@@ -51,10 +53,10 @@ static bool open_for_changes(struct gateway_local *g, struct error *err)
         .chain = storage_chain(g->storage),
         .writer = storage_writer(g->storage)->number,
         .spool = storage_spool(g->storage),
-        .max_body = sv->config->limit_audit_body,
+        .max_body = g->front.config->limit_audit_body,
         .anchor_file = datadir_path(g->options.data_dir, "audit-anchors.jsonl", g->mem),
     };
-    sv->audit = audit_new(&audit);
+    g->audit = audit_new(&audit);
     return true;
 }
 
@@ -71,13 +73,13 @@ static bool open_for_reads(struct gateway_local *g, struct error *err)
         store_close(lanes.lookup);
         return false;
     }
-    g->sv.lanes = lanes_new(g->sv.loop, &lanes);
+    g->api.lanes = lanes_new(g->api.loop, &lanes);
     return true;
 }
 
 static bool start(struct gateway_local *g, struct error *err)
 {
-    struct services *sv = &g->sv;
+    struct api_services *sv = &g->api;
     struct http_server_config server = http_server_defaults;
 
     sv->loop = loop_new();
@@ -85,10 +87,10 @@ static bool start(struct gateway_local *g, struct error *err)
     if (!(g->options.writes ? open_for_changes(g, err) : open_for_reads(g, err)))
         return false;
     struct identity_config identity = {.loop = sv->loop, .lanes = sv->lanes};
-    if (!identity_new(&identity, sv->config, &sv->identity, err))
+    if (!identity_new(&identity, g->front.config, &g->front.identity, err))
         return false;
-    front_start();
-    g->server = http_server_new(sv->loop, &server, front_gate, front_handle, sv);
+    api_add_routes(sv);
+    g->server = http_server_new(sv->loop, &server, front_gate, front_handle, &g->front);
     return true;
 }
 
@@ -99,12 +101,12 @@ bool gateway_local_open(const struct gateway_local_options *options, struct gate
 
     g->options = *options;
     g->mem = arena_new(64 * 1024);
-    g->sv.config = config_ref(options->config);
-    list_init(&g->sv.before_call);
+    g->front.config = config_ref(options->config);
+    g->api.front = &g->front;
     signal(SIGPIPE, SIG_IGN);
     if (log_threshold < LOG_ERROR) /* the command itself says what was done */
         log_threshold = LOG_ERROR;
-    known_publish(known_of_config(g->sv.config, NULL));
+    known_publish(known_of_config(g->front.config, NULL));
     if (!start(g, err)) {
         gateway_local_close(g);
         return false;
@@ -126,7 +128,7 @@ bool gateway_local_connect(struct gateway_local *g, int *ret_fd, struct error *e
 
 void gateway_local_turn(struct gateway_local *g)
 {
-    loop_turn(g->sv.loop);
+    loop_turn(g->api.loop);
 }
 
 static void on_anchored(void *arg)
@@ -137,30 +139,30 @@ static void on_anchored(void *arg)
 /* The audit of a command is short-lived, so the chain ends with an anchor. */
 static void write_anchor(struct gateway_local *g)
 {
-    audit_anchor(g->sv.audit, on_anchored, g);
+    audit_anchor(g->audit, on_anchored, g);
     while (!g->anchored)
-        loop_turn(g->sv.loop);
+        loop_turn(g->api.loop);
 }
 
 void gateway_local_close(struct gateway_local *g)
 {
     if (!g)
         return;
-    struct services *sv = &g->sv;
-    if (sv->audit && g->server)
+    if (g->audit && g->server)
         write_anchor(g);
     http_server_free(g->server);
     storage_stop(g->storage);
-    if (sv->identity)
-        identity_stop(sv->identity);
-    lanes_free(sv->lanes);
-    identity_free(sv->identity);
-    if (sv->audit)
-        audit_free(sv->audit);
-    if (sv->loop)
-        loop_free(sv->loop);
+    if (g->front.identity)
+        identity_stop(g->front.identity);
+    lanes_free(g->api.lanes);
+    identity_free(g->front.identity);
+    if (g->audit)
+        audit_free(g->audit);
+    if (g->api.loop)
+        loop_free(g->api.loop);
     storage_close(g->storage);
-    config_unref(sv->config);
+    front_release(&g->front);
+    config_unref(g->front.config);
     known_publish(NULL);
     datadir_release(g->datadir);
     arena_free(g->mem);

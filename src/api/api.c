@@ -349,9 +349,24 @@ static const struct need *need_of(const struct api_operation *op)
         [API_WRITE] = {{ACCESS_WRITE, QUOTA_REQUEST},
                        {ACCESS_WRITE, QUOTA_REQUEST, sessions_are_off}},
         [API_OPEN] = {{ACCESS_OPEN}, {ACCESS_OPEN}},
+        [API_AUDIT] = {{.access = ACCESS_WATCH,
+                        .quota = QUOTA_REQUEST,
+                        .denied = "This is for the roles admin and auditor; use another key.",
+                        .frees_operator = true}},
+        [API_ADMIN] = {{.access = ACCESS_ADMIN,
+                        .quota = QUOTA_REQUEST,
+                        .denied = "This is for the role admin; use another key.",
+                        .frees_operator = true}},
     };
 
     return &needs[op->access][op->is_sessions];
+}
+
+bool api_is_for(const struct api_operation *op, enum role role)
+{
+    const struct caller c = {.who = {.role = role}, .is_known = true};
+
+    return caller_may(&c, need_of(op)->access);
 }
 
 void api_add_routes(struct api_services *sv)

@@ -80,6 +80,8 @@ enum api_access {
     API_READ,  /* every role; admin and auditor see the whole tenant */
     API_WRITE, /* every role but auditor */
     API_OPEN,  /* no authentication */
+    API_AUDIT, /* admin and auditor */
+    API_ADMIN, /* admin */
 };
 struct api_operation {
     const char *method, *pattern, *id; /* "POST", "/api/v1/sessions", "createSession" */
@@ -135,6 +137,9 @@ struct api_call {
     struct str busy_key;
     void *args; /* state of the operation */
 };
+
+/* Whether this role may use the operation. */
+bool api_is_for(const struct api_operation *op, enum role role);
 
 /* Each of these answers the call, which must not be used afterwards. */
 void api_reply(struct api_call *c, int status, struct str headers, struct str body);
@@ -205,6 +210,31 @@ void api_logout(struct api_call *c);
 void api_list_logins(struct api_call *c);
 void api_end_login(struct api_call *c);
 void api_end_logins(struct api_call *c);
+/* keys.c */
+void api_create_key(struct api_call *c);
+void api_list_keys(struct api_call *c);
+void api_get_key(struct api_call *c);
+void api_revoke_key(struct api_call *c);
+/* users.c */
+void api_create_user(struct api_call *c);
+void api_get_user(struct api_call *c);
+void api_patch_user(struct api_call *c);
+void api_list_user_logins(struct api_call *c);
+void api_end_user_logins(struct api_call *c);
+void api_end_user_login(struct api_call *c);
+/* servers.c */
+void api_list_servers(struct api_call *c);
+void api_get_server(struct api_call *c);
+void api_list_tools(struct api_call *c);
+void api_list_server_tools(struct api_call *c);
+void api_diff_tool(struct api_call *c);
+void api_approve_tools(struct api_call *c);
+/* audit.c */
+void api_list_events(struct api_call *c);
+void api_list_audit_executions(struct api_call *c);
+void api_get_audit_execution(struct api_call *c);
+/* system.c */
+void api_get_system(struct api_call *c);
 /* openapi.c */
 void api_get_openapi(struct api_call *c);
 /* context.c */

@@ -2,6 +2,8 @@
 /* The operations under /api/v1, without those of other folders (parts.c).  These rows route the
  * requests and are the source of the OpenAPI document, so the two cannot differ. */
 #include "api/api.h"
+#include "api/admin_bodies.h"
+#include "api/admin_table.h"
 #include "api/bodies.h"
 
 static const char *const statuses[] = {"active", "idle", "expired", "terminated", NULL};
@@ -433,6 +435,24 @@ const struct api_schema api_own_schemas[] = {
     {"Tokens", tokens_members, "What a user who signed in goes on with."},
     {"SignIn", login_members, "A device that a user is signed in on."},
     {"SignInList", login_list_members, "Devices that a user is signed in on."},
+    {"Key", key_members, "A key, without its secret."},
+    {"NewKey", new_key_members, "A key with its secret, which is never shown again."},
+    {"KeyList", key_list_members, "A page of keys."},
+    {"Server", server_members, "A server and how it is."},
+    {"ServerList", server_list_members, "A page of servers."},
+    {"Tool", tool_members, "A tool as last seen."},
+    {"ToolList", tool_list_members, "A page of tools."},
+    {"ToolDiff", tool_diff_members, "How a tool differs from what was approved."},
+    {"ToolsApproved", approved_members, "What was approved."},
+    {"Account", account_members, "A user, for administrators."},
+    {"UserSignIn", account_login_members, "A device that a user is signed in on."},
+    {"UserSignInList", account_login_list_members, "Devices that a user is signed in on."},
+    {"Event", event_members, "An event of the audit, with the members that its kind has."},
+    {"EventList", event_list_members, "A page of events."},
+    {"AuditExecution", audit_execution_members, "One call of a server, or a request that reads."},
+    {"AuditExecutionList", audit_execution_list_members, "A page of executions."},
+    {"AuditExecutionDetail", audit_execution_detail_members, "An execution with its events."},
+    {"System", system_members, "The program itself."},
     {"Context", NULL, "A context document: any JSON object of at most 1 MiB."},
     {"ContextEnvelope", envelope_members, "A context document, wrapped."},
     {"OpenApi", NULL, "An OpenAPI 3.1 document."},
@@ -445,6 +465,9 @@ const struct api_schema api_own_schemas[] = {
 /* Operations. */
 
 #define SESSIONS "/api/v1/sessions"
+#define SERVERS "/api/v1/servers"
+#define USERS "/api/v1/users"
+#define AUDIT "/api/v1/audit"
 #define OP(METHOD, PATTERN, ID, ACCESS, RUN, SUMMARY)                                              \
     .method = (METHOD), .pattern = (PATTERN), .id = (ID), .access = (ACCESS), .run = (RUN),        \
     .summary = (SUMMARY), .is_sessions = true
@@ -544,5 +567,63 @@ const struct api_operation api_own_operations[] = {
     {OP("PATCH", "/api/v1/context/{id}", "appendSessionContext", API_WRITE, api_patch_context_alias,
         "Adds to the context document, for edge clients."),
      .params = session_params, .body = &body_context_patch_alias, .answers = alias_put_answers},
+    {AUTH_OP("POST", "/api/v1/keys", "createKey", API_ADMIN, api_create_key,
+             "Makes a key with at most the caller's own rights."),
+     .params = no_params, .body = &body_key, .answers = key_create_answers},
+    {AUTH_OP("GET", "/api/v1/keys", "listKeys", API_AUDIT, api_list_keys, "The tenant's keys."),
+     .params = keys_params, .answers = keys_answers},
+    {AUTH_OP("GET", "/api/v1/keys/{id}", "getKey", API_AUDIT, api_get_key, "A key of the tenant."),
+     .params = key_params, .answers = key_answers},
+    {AUTH_OP("DELETE", "/api/v1/keys/{id}", "revokeKey", API_ADMIN, api_revoke_key,
+             "Revokes a key at once."),
+     .params = key_params, .answers = key_revoke_answers},
+    {AUTH_OP("POST", USERS, "createUser", API_ADMIN, api_create_user,
+             "Makes a user who signs in with a password."),
+     .params = no_params, .body = &body_user, .answers = user_create_answers},
+    {AUTH_OP("GET", USERS "/{username}", "getUser", API_AUDIT, api_get_user,
+             "A user of the tenant."),
+     .params = account_params, .answers = account_answers},
+    {AUTH_OP("PATCH", USERS "/{username}", "updateUser", API_ADMIN, api_patch_user,
+             "Gives a user another password, or disables or enables it."),
+     .params = account_params, .body = &body_user_patch, .answers = account_patch_answers},
+    {AUTH_OP("GET", USERS "/{username}/sessions", "listUserSignIns", API_AUDIT,
+             api_list_user_logins, "The devices that a user is signed in on."),
+     .params = account_params, .answers = account_logins_answers},
+    {AUTH_OP("DELETE", USERS "/{username}/sessions", "endUserSignIns", API_ADMIN,
+             api_end_user_logins, "Signs a user out everywhere."),
+     .params = account_params, .answers = sign_out_answers},
+    {AUTH_OP("DELETE", USERS "/{username}/sessions/{id}", "endUserSignIn", API_ADMIN,
+             api_end_user_login, "Signs a user out on one device."),
+     .params = account_login_params, .answers = sign_out_answers},
+    {AUTH_OP("GET", SERVERS, "listServers", API_AUDIT, api_list_servers,
+             "The servers and how they are."),
+     .params = page_params, .answers = servers_answers},
+    {AUTH_OP("GET", SERVERS "/{name}", "getServer", API_AUDIT, api_get_server,
+             "A server and how it is."),
+     .params = server_params, .answers = server_answers},
+    {AUTH_OP("GET", SERVERS "/{name}/tools", "listServerTools", API_AUDIT, api_list_server_tools,
+             "The tools of a server, as last seen."),
+     .params = server_page_params, .answers = tools_answers},
+    {AUTH_OP("GET", SERVERS "/{name}/diff", "diffTool", API_AUDIT, api_diff_tool,
+             "How a tool differs from what was approved."),
+     .params = diff_params, .answers = diff_answers},
+    {AUTH_OP("POST", SERVERS "/{name}/approve", "approveTools", API_ADMIN, api_approve_tools,
+             "Approves tools as they were shown."),
+     .params = server_params, .body = &body_approve, .answers = approve_answers},
+    {AUTH_OP("GET", AUDIT "/events", "listEvents", API_AUDIT, api_list_events,
+             "The events of the audit."),
+     .params = events_params, .answers = events_answers},
+    {AUTH_OP("GET", AUDIT "/executions", "listAuditExecutions", API_AUDIT,
+             api_list_audit_executions, "Calls with their outcomes, newest first."),
+     .params = audit_executions_params, .answers = audit_executions_answers},
+    {AUTH_OP("GET", AUDIT "/executions/{id}", "getAuditExecution", API_AUDIT,
+             api_get_audit_execution, "A call with its events and their bodies."),
+     .params = audit_execution_params, .answers = audit_execution_answers},
+    {AUTH_OP("GET", "/api/v1/system", "getSystem", API_AUDIT, api_get_system,
+             "The program itself, and the limits of the tenant."),
+     .params = no_params, .answers = system_answers},
+    {AUTH_OP("GET", "/api/v1/tools", "listTools", API_AUDIT, api_list_tools,
+             "The tools of all servers on record, configured or not."),
+     .params = page_params, .answers = tools_answers},
     {0},
 };

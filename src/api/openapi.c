@@ -27,6 +27,13 @@ static const char description[] =
 static const struct {
     const char *in_pattern, *tag, *help;
 } tags[] = {
+    {"/v1/keys", "Administration",
+     "Keys, users, servers, the audit and the system, for admins; auditors read."},
+    {"/v1/users", "Administration", NULL},
+    {"/v1/audit", "Administration", NULL},
+    {"/v1/system", "Administration", NULL},
+    {"/v1/servers", "Administration", NULL},
+    {"/v1/tools", "Administration", NULL},
     {"/context", "Contexts", "The document that everyone who works in a session shares."},
     {"/tools", "Executions", "What tools did."},
     {"/executions", "Executions", NULL},
@@ -209,7 +216,7 @@ static void write_roles(struct js_writer *w, const struct api_operation *op)
     js_key(w, STR("x-roles"));
     js_array(w);
     for (enum role role = ROLE_ADMIN; role <= ROLE_SERVICE; role++)
-        if (op->access == API_READ || role != ROLE_AUDITOR)
+        if (api_is_for(op, role))
             js_string(w, str_of(role_name(role)));
     js_array_end(w);
 }

@@ -64,6 +64,13 @@ static const struct {
     {"from", "120"},
     {"to", "129"},
     {"applied", "[0]"},
+    {"name", "\"laptop\""},
+    {"key", "\"shown-this-once\""},
+    {"scopes", "{\"servers\":[\"files\"]}"},
+    {"limits", "{\"tenant\":{\"requests\":\"600/m\"},\"key\":{},\"max_sessions\":100}"},
+    {"disabled", "false"},
+    {"revoked_at", "null"},
+    {"last_used_at", "null"},
 };
 
 static struct str value_of(const char *name)
@@ -83,13 +90,22 @@ static bool is_shown(const struct js_field *f)
            !(f->kind == JS_BIND_CUSTOM && kind && (kind->is_read_only || kind->is_secret));
 }
 
+/* A member of an answer may have the same name and another type. */
+static bool fits(const struct js_field *f, struct str json)
+{
+    const struct api_kind *kind = f->kind == JS_BIND_CUSTOM ? f->data : NULL;
+    bool is_string = kind && kind->type && strcmp(kind->type, "string") == 0;
+
+    return json.p && (!is_string || json.p[0] == '"');
+}
+
 void openapi_body_example(struct js_writer *w, const struct api_body *body)
 {
     js_object(w);
     if (!body->fields)
         js_kv_string(w, "topic", STR("release notes"));
     for (const struct js_field *f = body->fields; f && f->name; f++)
-        if (is_shown(f) && value_of(f->name).p)
+        if (is_shown(f) && fits(f, value_of(f->name)))
             js_kv_raw(w, f->name, value_of(f->name));
     js_object_end(w);
 }
@@ -111,6 +127,8 @@ static void write_value(struct js_writer *w, const struct api_member *m)
         js_string(w, STR("01932c5e-7d1a-7b7e-9a52-3f1f6a0c2b41"));
     } else if (value_of(m->name).p) {
         js_raw_value(w, value_of(m->name));
+    } else if (m->ref) {
+        openapi_answer_example(w, openapi_schema_named(m->ref));
     } else if (m->names) {
         js_string(w, str_of(m->names[0]));
     } else if (is_string) {

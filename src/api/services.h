@@ -5,6 +5,8 @@
 #ifndef HOLDFAST_API_SERVICES_H
 #define HOLDFAST_API_SERVICES_H
 
+#include "base/str.h"
+
 struct api_services {
     struct front *front; /* has the configuration and the identities */
     struct loop *loop;
@@ -18,6 +20,7 @@ struct api_services {
     struct upstreams *upstreams;
     struct pins *pins;
     struct calls *calls;
+    struct str database; /* name of the database in use, for people */
 };
 
 #endif

@@ -159,18 +159,14 @@ void event_to_json(const struct event_row *e, struct js_writer *w)
     js_object_end(w);
 }
 
-void events_to_json(const struct event_row *rows, size_t n, int64_t scanned, struct buf *out)
+void events_write(struct js_writer *w, const struct event_row *rows, size_t n, int64_t scanned)
 {
-    struct js_writer w;
-    js_begin(&w, out);
-    js_object(&w);
-    js_key(&w, STR("events"));
-    js_array(&w);
+    js_key(w, STR("events"));
+    js_array(w);
     for (size_t i = 0; i < n; i++)
-        event_to_json(&rows[i], &w);
-    js_array_end(&w);
-    write_id(&w, "scanned", scanned);
-    js_object_end(&w);
+        event_to_json(&rows[i], w);
+    js_array_end(w);
+    write_id(w, "scanned", scanned);
 }
 
 static bool read_text(const struct js_doc *doc, const struct js_node *v, struct arena *mem,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events as JSON, for the control socket and `--json`.  The conversion is exact in both directions
+/* Events as JSON, for the API and `--json`.  The conversion is exact in both directions
  * (absent and empty differ, bytes that are not UTF-8 become {"hex":"…"}), so that a client of the
  * socket can verify a chain. */
 #ifndef HOLDFAST_AUDIT_EVENT_JSON_H
@@ -14,8 +14,9 @@ void event_to_json(const struct event_row *e, struct js_writer *w);
 must_check bool event_from_json(const struct js_doc *doc, const struct js_node *v,
                                 struct arena *mem, struct event_row *ret, struct error *err);
 
-/* A page: {"events":[…]}; `scanned` as in event_filter. */
-void events_to_json(const struct event_row *rows, size_t n, int64_t scanned, struct buf *out);
+/* A page of GET /api/v1/audit/events: members of an open object, {"events":[…]}; `scanned` as in
+ * event_filter. */
+void events_write(struct js_writer *w, const struct event_row *rows, size_t n, int64_t scanned);
 must_check bool events_from_json(struct str text, struct arena *mem, struct event_row **ret_rows,
                                  size_t *ret_n, int64_t *ret_scanned, struct error *err);
 

@@ -15,7 +15,8 @@ enum param_type {
     PARAM_KIND,
     PARAM_ORDER,
     PARAM_FLAG,
-    PARAM_LIMIT
+    PARAM_LIMIT,
+    PARAM_CURSOR /* read by the API */
 };
 
 static const struct param {
@@ -39,6 +40,7 @@ static const struct param {
     {STR("order"), PARAM_ORDER, IN_FILTER(newest_first)},
     {STR("bodies"), PARAM_FLAG, IN_FILTER(with_bodies)},
     {STR("limit"), PARAM_LIMIT, 0},
+    {STR("cursor"), PARAM_CURSOR, 0},
 #undef IN_FILTER
 };
 
@@ -100,6 +102,8 @@ static bool read_param(const struct param *p, struct str value, void *at, unsign
             return false;
         *ret_limit = (unsigned)number;
         return true;
+    case PARAM_CURSOR:
+        return true;
     }
     return false;
 }
@@ -131,10 +135,9 @@ bool audit_events_query_parse(struct str query, struct event_filter *ret, unsign
                 "limit");
         struct str text = percent_decode(value.p ? value : STR(""), mem);
         if (!text.p || !read_param(p, text, (char *)&filter + p->offset, &limit))
-            return error_set(
-                err, ERR_BAD_INPUT,
-                "the value of %.*s is not one it can have; see docs for /control/events",
-                STR_ARG(p->name));
+            return error_set(err, ERR_BAD_INPUT,
+                             "the value of %.*s is not one it can have; see /api/v1/openapi.json",
+                             STR_ARG(p->name));
     }
     *ret = filter;
     *ret_limit = limit;
@@ -184,6 +187,8 @@ static struct str value_text(const struct param *p, const void *at, unsigned lim
     case PARAM_LIMIT:
         snprintf(room, EVENT_ID_TEXT, "%u", limit);
         return str_of(room);
+    case PARAM_CURSOR:
+        break;
     }
     return STR_NONE;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The query string of GET /control/events, both ways:
+/* The query string of GET /api/v1/audit/events, both ways:
  *   after= before= exec= ("3.17")  since= (ms since 1970)  session= server= tool= outcome= tenant=
  *   session_prefix= (how the id begins)  open=0|1 (only intents without an outcome)
  *   kind= (intent …)  order=oldest|newest  bodies=0|1  limit= (1 to 200) */

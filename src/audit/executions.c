@@ -18,6 +18,7 @@ struct outcome {
 
 struct join {
     const struct execution_filter *filter;
+    struct event_source *source;
     struct arena *mem;
     struct map outcomes; /* exec → struct outcome */
     struct execution *rows;
@@ -85,15 +86,33 @@ static bool flush(struct join *j)
     return on;
 }
 
+/* The outcome of an intent whose outcome is in an earlier page; *ret is NULL while it is open. */
+static bool look_up_outcome(struct join *j, int64_t exec, struct outcome **ret, struct error *err)
+{
+    struct event_filter filter = {.exec = exec, .kind = EVENT_OUTCOME};
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    struct event_row *rows;
+    size_t n = 0;
+    bool ok = event_source_page(j->source, &filter, 1, mem, &rows, &n, err);
+    if (ok && n) {
+        remember_outcome(j, &rows[0]);
+        *ret = map_remove(&j->outcomes, exec_key(&exec));
+    }
+    arena_free(mem);
+    return ok;
+}
+
 static enum event_walk join_event(void *arg, const struct event_row *e, struct error *err)
 {
     struct join *j = arg;
-    (void)err;
     if (e->kind == EVENT_OUTCOME)
         remember_outcome(j, e);
     if (e->kind != EVENT_INTENT && e->kind != EVENT_NOTE && e->kind != EVENT_RECORD)
         return EVENT_WALK_ON;
     struct outcome *o = map_remove(&j->outcomes, exec_key(&e->id));
+    if (!o && e->kind == EVENT_INTENT && j->filter->ret_end && j->filter->events.before &&
+        !look_up_outcome(j, e->id, &o, err))
+        return EVENT_WALK_FAIL;
     struct execution x = execution_of(e, o);
     if (matches(j->filter, &x)) {
         copy_texts(&x.event, j->mem);
@@ -105,7 +124,12 @@ static enum event_walk join_event(void *arg, const struct event_row *e, struct e
     free(o);
     if (j->filter->flush && j->n == EXECUTIONS_FLUSH && !flush(j))
         return EVENT_WALK_STOP;
-    return j->total < j->filter->limit ? EVENT_WALK_ON : EVENT_WALK_STOP;
+    if (j->total < j->filter->limit &&
+        (!j->filter->ret_end || clock_mono_ms() < j->filter->until_ms))
+        return EVENT_WALK_ON;
+    if (j->filter->ret_end)
+        *j->filter->ret_end = e->id;
+    return EVENT_WALK_STOP;
 }
 
 /* A session id made by Holdfast (UUIDv7) contains its creation time, so older events cannot belong
@@ -133,7 +157,7 @@ bool executions_newest(struct event_source *source, const struct execution_filte
                        struct arena *mem, struct execution **ret_rows, size_t *ret_n,
                        struct error *err)
 {
-    struct join j = {.filter = filter, .mem = mem};
+    struct join j = {.filter = filter, .source = source, .mem = mem};
     struct event_filter events = filter->events;
     events.kind = -1;
     events.newest_first = true;

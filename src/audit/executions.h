@@ -25,6 +25,11 @@ struct execution_filter {
      * ends the walk. */
     bool (*flush)(void *arg, const struct execution *rows, size_t n);
     void *arg;
+    /* For pages: the walk begins before `events.before`, so an intent may have its outcome in a page
+     * that was read earlier; such an outcome is looked up.  The walk ends early at until_ms
+     * (clock_mono_ms()).  *ret_end is the event to go on before; 0: the walk reached its end. */
+    int64_t *ret_end; /* NULL: no pages */
+    int64_t until_ms;
 };
 
 /* Returns the newest matching executions, newest first, in `mem`.  Reads no further back than

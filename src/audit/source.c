@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 struct event_source {
-    struct store *store; /* NULL: the source is the daemon */
+    struct store *store; /* NULL: the source is the API */
+    bool is_borrowed;
     bool (*get)(void *arg, struct str path, struct arena *mem, struct str *ret_body,
                 struct error *err);
     void *arg;
@@ -19,6 +20,13 @@ struct event_source *event_source_of_store(struct store *store)
 {
     struct event_source *s = xcalloc(1, sizeof(*s));
     s->store = store;
+    return s;
+}
+
+struct event_source *event_source_borrowing(struct store *store)
+{
+    struct event_source *s = event_source_of_store(store);
+    s->is_borrowed = true;
     return s;
 }
 
@@ -35,7 +43,7 @@ struct event_source *event_source_of_daemon(bool (*get)(void *arg, struct str pa
 
 void event_source_close(struct event_source *s)
 {
-    if (s && s->store)
+    if (s && s->store && !s->is_borrowed)
         store_close(s->store);
     free(s);
 }
@@ -48,7 +56,7 @@ static bool daemon_page(struct event_source *s, const struct event_filter *filte
     struct str body;
     int64_t scanned = 0;
     buf_init(&path, 1 << 20);
-    buf_addz(&path, "/control/events?");
+    buf_addz(&path, "/api/v1/audit/events?");
     audit_events_query_format(filter, limit, &path);
     bool ok = s->get(s->arg, buf_str(&path), mem, &body, err) &&
               events_from_json(body, mem, ret_rows, ret_n, &scanned, err);
@@ -85,14 +93,15 @@ static enum event_walk walk_page(const struct event_row *rows, size_t n, bool mo
 }
 
 /* A page that takes too long is cut short and reports how far it got.  If it got nowhere, because
- * the machine is busy, half as many rows are requested. */
+ * the machine is busy, or if the rows are too large for one answer, half as many rows are
+ * requested. */
 static bool fetch_page(struct event_source *s, const struct event_filter *filter, unsigned *limit,
                        struct arena *mem, struct event_row **ret_rows, size_t *ret_n,
                        struct error *err)
 {
     struct error why;
     while (!event_source_page(s, filter, *limit, mem, ret_rows, ret_n, &why)) {
-        if (why.code != ERR_TIMEOUT || *limit == 1) {
+        if ((why.code != ERR_TIMEOUT && why.code != ERR_TOO_LARGE) || *limit == 1) {
             *err = why;
             return false;
         }

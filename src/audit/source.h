@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The source of events for commands: a store opened read-only when no daemon runs, else the running
- * daemon.  Both return the same pages. */
+/* The source of events: a store, or the API.  Both return the same pages. */
 #ifndef HOLDFAST_AUDIT_SOURCE_H
 #define HOLDFAST_AUDIT_SOURCE_H
 
@@ -10,7 +9,9 @@ struct event_source;
 
 /* Takes ownership of `store`. */
 struct event_source *event_source_of_store(struct store *store) must_check;
-/* `get` fetches a path of the daemon ("/control/events?…") and returns the body of a 200 response,
+/* `store` stays the caller's. */
+struct event_source *event_source_borrowing(struct store *store) must_check;
+/* `get` fetches a path of the API ("/api/v1/audit/events?…") and returns the body of a 200 response,
  * in `mem`; any other response is an error. */
 struct event_source *event_source_of_daemon(bool (*get)(void *arg, struct str path,
                                                         struct arena *mem, struct str *ret_body,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast key create|list|revoke|rotate-master|rotate-token.  If a daemon runs, it creates, lists
- * and revokes keys, so that a revocation takes effect at once.  Otherwise the command uses the
- * store itself; other nodes on a shared store learn of the revocation.  A new key goes only to
- * standard output, and is never shown again. */
+/* holdfast key create|list|revoke|rotate-master|rotate-token.  The first three are a client of
+ * /api/v1/keys.  A new key goes only to standard output, and is never shown again. */
 #include "cli/cli.h"
 
 #include "base/clock.h"
@@ -10,13 +8,10 @@
 #include "cli/key_rotate.h"
 #include "cli/source.h"
 #include "config/limits.h"
-#include "crypto/hash.h"
 #include "identity/key_admin.h"
 #include "json/read.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 struct key_cmd {
     struct cli *cli;
@@ -27,7 +22,6 @@ struct key_cmd {
 
 struct key_verb {
     const char *name;
-    bool writes;
     int n_args;
     const char *flags[16];
     bool (*run)(struct key_cmd *c, struct error *err);
@@ -108,32 +102,6 @@ static bool read_request(struct cli *cli, struct key_request *ret, struct error 
     return true;
 }
 
-/* {"key":…} and the members that key_write() writes. */
-static bool make(struct key_cmd *c, const struct key_request *wanted, struct str *ret_json,
-                 struct error *err)
-{
-    struct arena *mem = c->cli->mem;
-    struct key_new *made;
-    struct js_writer w;
-
-    if (c->source.control)
-        return control_ask(c->source.control, "POST", STR("/control/keys"),
-                           key_request_write(wanted, mem), mem, ret_json, err);
-    made = arena_new_of(mem, struct key_new);
-    key_new_fill(wanted, clock_life_ms(), mem, made);
-    if (!store_write(c->source.store, made->ops, made->n, err))
-        return false;
-    js_begin(&w, &c->out);
-    js_object(&w);
-    js_kv_string(&w, "key", str_of(made->text.text));
-    key_write(&w, &made->row);
-    js_object_end(&w);
-    crypto_wipe(&made->text, sizeof(made->text));
-    *ret_json = arena_dup(mem, buf_str(&c->out));
-    buf_reset(&c->out);
-    return true;
-}
-
 static struct str member(const struct js_doc *doc, const struct js_node *object, const char *name,
                          struct arena *mem)
 {
@@ -175,7 +143,7 @@ static void warn_of(const struct inventory *all, const char *flag, struct str gi
 /* A key may be created before its server is configured, so an unknown server is a warning. */
 static void warn_of_unknown(struct key_cmd *c, const struct scopes *s)
 {
-    struct inventory all = {c->cli, c->source.control, c->source.store};
+    struct inventory all = {c->cli, &c->source};
 
     for (size_t i = 0; i < s->n_servers; i++)
         warn_of(&all, "--server", s->servers[i], s->servers[i]);
@@ -190,8 +158,11 @@ static bool run_create(struct key_cmd *c, struct error *err)
     struct str json = STR_NONE;
     struct js_doc doc;
 
-    if (!read_request(c->cli, &wanted, err) || !source_open(c->cli, true, &c->source, err) ||
-        !make(c, &wanted, &json, err) || !parse(json, mem, &doc, err))
+    if (!read_request(c->cli, &wanted, err) ||
+        !source_open(c->cli, SOURCE_CHANGES, &c->source, err) ||
+        !control_ask(c->source.control, "POST", STR("/api/v1/keys"),
+                     key_request_write(&wanted, mem), mem, &json, err) ||
+        !parse(json, mem, &doc, err))
         return false;
     if (!c->json)
         warn_of_unknown(c, &wanted.scopes);
@@ -209,28 +180,16 @@ static bool run_create(struct key_cmd *c, struct error *err)
 
 /* list */
 
-static bool page(struct key_cmd *c, struct str tenant, struct str after, struct str *ret_json,
+static bool page(struct key_cmd *c, struct str tenant, struct str cursor, struct str *ret_json,
                  struct error *err)
 {
     struct arena *mem = c->cli->mem;
-    struct key_row *rows = NULL;
-    struct buf out;
-    size_t n = 0;
 
-    if (c->source.control)
-        return control_get(c->source.control,
-                           arena_printf(mem, "/control/keys?%s%.*s&%s%.*s",
-                                        tenant.p ? "tenant=" : "", STR_ARG(tenant),
-                                        after.p ? "after=" : "", STR_ARG(after)),
-                           mem, ret_json, err);
-    if (c->source.store &&
-        !store_keys_page(c->source.store, tenant, after, STORE_PAGE_MAX, mem, &rows, &n, err))
-        return false;
-    buf_init(&out, SIZE_MAX / 4);
-    keys_write(&out, rows, n, STORE_PAGE_MAX);
-    *ret_json = arena_dup(mem, buf_str(&out));
-    buf_release(&out);
-    return true;
+    return control_get(c->source.control,
+                       arena_printf(mem, "/api/v1/keys?limit=%d%s%.*s%s%.*s", STORE_PAGE_MAX,
+                                    tenant.p ? "&tenant=" : "", STR_ARG(tenant),
+                                    cursor.p ? "&cursor=" : "", STR_ARG(cursor)),
+                       mem, ret_json, err);
 }
 
 /* "2026-11-15T09:02:03.456Z", cut after the minutes. */
@@ -281,19 +240,19 @@ static void add_page(struct key_cmd *c, const struct js_doc *doc, size_t *n)
 
 static bool run_list(struct key_cmd *c, struct error *err)
 {
-    struct str tenant = str_of(cli_flag(c->cli, "--tenant")), after = STR_NONE, json;
+    struct str tenant = str_of(cli_flag(c->cli, "--tenant")), cursor = STR_NONE, json;
     struct key_request named = {.tenant = tenant};
     struct js_doc doc;
     size_t n = 0;
 
-    if (!key_request_check(&named, err) || !source_open(c->cli, false, &c->source, err))
+    if (!key_request_check(&named, err) || !source_open(c->cli, SOURCE_READS, &c->source, err))
         return false;
     do {
-        if (!page(c, tenant, after, &json, err) || !parse(json, c->cli->mem, &doc, err))
+        if (!page(c, tenant, cursor, &json, err) || !parse(json, c->cli->mem, &doc, err))
             return false;
         add_page(c, &doc, &n);
-        after = js_text(&doc, js_get(&doc, js_root(&doc), STR("next")), c->cli->mem);
-    } while (after.p);
+        cursor = js_text(&doc, js_get(&doc, js_root(&doc), STR("next_cursor")), c->cli->mem);
+    } while (cursor.p);
     if (!n && !c->json && tenant.p)
         fprintf(stderr, "tenant %.*s has no keys; without --tenant all keys are listed\n",
                 STR_ARG(tenant));
@@ -303,26 +262,6 @@ static bool run_list(struct key_cmd *c, struct error *err)
 }
 
 /* revoke */
-
-static bool revoke_here(struct key_cmd *c, struct str id, struct error *err)
-{
-    struct key_row *row = NULL;
-    struct store_op op = {.kind = OP_KEY_REVOKE};
-
-    if (!store_key_get(c->source.store, id, c->cli->mem, &row, err))
-        return false;
-    if (row) {
-        struct principal who = {.tenant = row->tenant, .owner = STR("local"), .role = ROLE_ADMIN};
-        struct key_row revoked = {.id = id, .tenant = row->tenant, .revoked_ms = clock_life_ms()};
-        op.who = &who;
-        op.key = &revoked;
-        if (!store_write(c->source.store, &op, 1, err))
-            return false;
-    }
-    return (row && op.verdict == VERDICT_OK) ||
-           error_set(err, ERR_NOT_FOUND,
-                     "there is no such key, or it was revoked already; see `holdfast key list`");
-}
 
 static bool run_revoke(struct key_cmd *c, struct error *err)
 {
@@ -334,13 +273,10 @@ static bool run_revoke(struct key_cmd *c, struct error *err)
         return error_set(err, ERR_USAGE,
                          "the id of a key has %d small letters and digits; see `holdfast key list`",
                          KEY_ID_LENGTH);
-    if (!source_open(c->cli, true, &c->source, err))
-        return false;
-    if (c->source.control
-            ? !control_ask(c->source.control, "DELETE",
-                           arena_printf(c->cli->mem, "/control/keys/%.*s", STR_ARG(id)), STR_NONE,
-                           c->cli->mem, &json, err)
-            : !revoke_here(c, id, err))
+    if (!source_open(c->cli, SOURCE_CHANGES, &c->source, err) ||
+        !control_ask(c->source.control, "DELETE",
+                     arena_printf(c->cli->mem, "/api/v1/keys/%.*s", STR_ARG(id)), STR_NONE,
+                     c->cli->mem, &json, err))
         return false;
     if (c->json)
         buf_addf(&c->out, "{\"id\":\"%.*s\",\"revoked\":true}", STR_ARG(id));
@@ -362,15 +298,14 @@ static bool run_rotate_token(struct key_cmd *c, struct error *err)
 
 static const struct key_verb verbs[] = {
     {"create",
-     true,
      0,
      {"--tenant", "--name", "--role", "--user", "--server", "--tool", "--folder", "--review",
-      "--read-only", "--limit", "--expires", "--data", "--json"},
+      "--read-only", "--limit", "--expires", "--data", "--url", "--json"},
      run_create},
-    {"list", false, 0, {"--tenant", "--data", "--json"}, run_list},
-    {"revoke", true, 1, {"--data", "--json"}, run_revoke},
-    {"rotate-master", true, 0, {"--new-file", "--reseal", "--data", "--json"}, run_rotate},
-    {"rotate-token", true, 0, {"--data", "--json"}, run_rotate_token},
+    {"list", 0, {"--tenant", "--data", "--url", "--json"}, run_list},
+    {"revoke", 1, {"--data", "--url", "--json"}, run_revoke},
+    {"rotate-master", 0, {"--new-file", "--reseal", "--data", "--json"}, run_rotate},
+    {"rotate-token", 0, {"--data", "--json"}, run_rotate_token},
 };
 
 int cmd_key(struct cli *cli)

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast servers list|show|diff|approve.  A running daemon answers; otherwise the configuration
- * and the store are read.  approve needs the daemon, because an approval goes on record. */
+/* holdfast servers list|show|diff|approve: a client of /api/v1/servers and /api/v1/tools.  approve
+ * needs the daemon, which remembers what was shown to a person. */
 #include "cli/cli.h"
 
 #include "base/log.h"
 #include "cli/inventory.h"
 #include "cli/source.h"
 #include "json/read.h"
-#include "pins/tool_json.h"
+#include "json/write.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 struct servers_cmd {
     struct cli *cli;
     bool json;
-    struct inventory from; /* the source of servers and tools */
+    struct source source;
+    struct inventory from; /* reads servers and tools of `source` */
     struct buf out;
 };
 
@@ -27,18 +26,9 @@ struct servers_verb {
     bool (*run)(struct servers_cmd *c, struct error *err);
 };
 
-/* Before the first start there is no database: then only the configuration is read. */
 static bool open_source(struct servers_cmd *c, struct error *err)
 {
-    struct place place;
-
-    if (!place_find(c->cli, &place, err))
-        return false;
-    if (place.owner != 0)
-        return control_open_socket(place.data_dir, &c->from.control, err);
-    return (!place.database.is_postgres && access(place.database.path.p, F_OK) != 0) ||
-           database_open(&place.database, (struct store_config){.read_only = true}, &c->from.store,
-                         err);
+    return source_open(c->cli, SOURCE_LOOKS, &c->source, err);
 }
 
 static bool parse(struct str json, struct arena *mem, struct js_doc *ret, struct error *err)
@@ -52,18 +42,6 @@ static struct str member(const struct js_doc *doc, const struct js_node *object,
                          struct arena *mem)
 {
     return inventory_text(doc, object, name, mem);
-}
-
-static struct str escaped(struct servers_cmd *c, struct str s)
-{
-    struct buf out;
-
-    buf_init(&out, SIZE_MAX / 4);
-    for (size_t i = 0; i < s.n; i++)
-        buf_addf(&out, "%%%02x", (unsigned char)s.p[i]);
-    struct str kept = arena_dup(c->cli->mem, buf_str(&out));
-    buf_release(&out);
-    return kept;
 }
 
 /* list */
@@ -117,7 +95,7 @@ static bool count_tool(void *arg, const struct js_doc *doc, const struct js_node
     return true;
 }
 
-/* One server, from the running daemon or from the configuration. */
+/* One server that is configured. */
 static bool list_one(void *arg, struct str name, const struct js_doc *doc,
                      const struct js_node *server, struct error *err)
 {
@@ -127,11 +105,9 @@ static bool list_one(void *arg, struct str name, const struct js_doc *doc,
 
     if (!one)
         return true;
-    if (!server) {
-        one->state = STR("not running");
-        return true;
-    }
     one->state = member(doc, server, "state", mem);
+    if (str_eq(one->state, STR("not running")))
+        return true;
     one->reason = member(doc, server, "reason", mem);
     one->last_error = member(doc, server, "last_error", mem);
     one->raw = js_raw(doc, server);
@@ -299,30 +275,21 @@ static bool run_show(struct servers_cmd *c, struct error *err)
 
 /* diff */
 
+static struct str server_path(struct servers_cmd *c, struct str server, const char *verb)
+{
+    return arena_printf(c->cli->mem, "/api/v1/servers/%.*s/%s",
+                        STR_ARG(source_encoded(server, c->cli->mem)), verb);
+}
+
 static bool get_diff(struct servers_cmd *c, struct str server, struct str tool,
                      struct str *ret_json, struct error *err)
 {
-    struct tool_filter filter = {.server = server, .name = tool, .with_definitions = true};
     struct arena *mem = c->cli->mem;
-    struct tool_row *rows = NULL;
-    struct buf out;
-    size_t n = 0;
 
-    if (c->from.control)
-        return control_get(c->from.control,
-                           arena_printf(mem, "/control/tools/diff?server=%.*s&tool=%.*s",
-                                        STR_ARG(escaped(c, server)), STR_ARG(escaped(c, tool))),
-                           mem, ret_json, err);
-    if (c->from.store && !store_tools_page(c->from.store, &filter, 1, mem, &rows, &n, err))
-        return false;
-    if (!n)
-        return error_set(err, ERR_NOT_FOUND,
-                         "no such tool is known; see `holdfast servers show NAME`");
-    buf_init(&out, SIZE_MAX / 4);
-    tool_diff_write(&out, rows);
-    *ret_json = arena_dup(mem, buf_str(&out));
-    buf_release(&out);
-    return true;
+    return control_get(c->source.control,
+                       arena_printf(mem, "%.*s?tool=%.*s", STR_ARG(server_path(c, server, "diff")),
+                                    STR_ARG(source_encoded(tool, mem))),
+                       mem, ret_json, err);
 }
 
 /* Escapes each line, because control characters of a server must not reach a terminal. */
@@ -416,15 +383,15 @@ static bool approve_some(struct servers_cmd *c, struct approved *ret, struct err
     buf_init(&body, SIZE_MAX / 4);
     js_begin(&w, &body);
     js_object(&w);
-    js_kv_string(&w, "server", str_of(c->cli->args[1]));
     if (c->cli->n_args == 3)
         js_kv_string(&w, "tool", str_of(c->cli->args[2]));
     if (cli_flag(c->cli, "--digest"))
         js_kv_string(&w, "digest", str_of(cli_flag(c->cli, "--digest")));
     js_object_end(&w);
-    bool ok = control_ask(c->from.control, "POST", STR("/control/tools/approve"), buf_str(&body),
-                          mem, &json, err) &&
-              parse(json, mem, &doc, err);
+    bool ok =
+        control_ask(c->source.control, "POST", server_path(c, str_of(c->cli->args[1]), "approve"),
+                    buf_str(&body), mem, &json, err) &&
+        parse(json, mem, &doc, err);
     buf_release(&body);
     if (!ok)
         return false;
@@ -447,7 +414,7 @@ static bool run_approve(struct servers_cmd *c, struct error *err)
         return error_set(err, ERR_USAGE, "--digest is of one tool, which must be named");
     if (!open_source(c, err))
         return false;
-    if (!c->from.control)
+    if (c->source.local)
         return error_set(err, ERR_UNREACHABLE,
                          "an approval goes on record; start Holdfast first (`holdfast up`)");
     if (!inventory_has_server(&c->from, str_of(server), err))
@@ -472,15 +439,15 @@ static bool run_approve(struct servers_cmd *c, struct error *err)
 }
 
 static const struct servers_verb verbs[] = {
-    {"list", 1, 1, {"--config", "--data", "--json"}, run_list},
-    {"show", 2, 2, {"--config", "--data", "--json"}, run_show},
-    {"diff", 2, 3, {"--config", "--data", "--json"}, run_diff},
-    {"approve", 2, 3, {"--all", "--digest", "--data", "--json"}, run_approve},
+    {"list", 1, 1, {"--config", "--data", "--url", "--json"}, run_list},
+    {"show", 2, 2, {"--config", "--data", "--url", "--json"}, run_show},
+    {"diff", 2, 3, {"--config", "--data", "--url", "--json"}, run_diff},
+    {"approve", 2, 3, {"--all", "--digest", "--data", "--url", "--json"}, run_approve},
 };
 
 int cmd_servers(struct cli *cli)
 {
-    struct servers_cmd c = {.cli = cli, .json = cli_flag(cli, "--json"), .from = {.cli = cli}};
+    struct servers_cmd c = {.cli = cli, .json = cli_flag(cli, "--json")};
     const struct servers_verb *v = verbs;
     struct error err;
     int status = 0;
@@ -501,11 +468,10 @@ int cmd_servers(struct cli *cli)
     const char *flag = cli_flag_beyond(cli, v->flags, countof(v->flags));
     if (flag)
         return cli_usage(cli, "servers %s does not take %s", v->name, flag);
+    c.from = (struct inventory){cli, &c.source};
     buf_init(&c.out, SIZE_MAX / 4);
     bool ok = v->run(&c, &err);
-    if (c.from.store)
-        store_close(c.from.store);
-    control_close(c.from.control);
+    source_close(&c.source);
     if (ok && c.out.n)
         status = cli_print(cli, &c.out);
     buf_release(&c.out);

@@ -291,7 +291,7 @@ static bool gateway_goes_on(const struct stdio *s)
     if (!control_open_socket(s->data_dir, &control, &err))
         return false;
     control_set_deadline(control, 2000);
-    answered = control_get(control, STR("/control/status"), s->cli->mem, &body, &err);
+    answered = control_get(control, STR("/api/v1/system"), s->cli->mem, &body, &err);
     control_close(control);
     return answered && js_parse(body, &js_limits_upstream, s->cli->mem, &doc, NULL) &&
            js_type_is(js_get(&doc, js_root(&doc), STR("stopping")), JS_FALSE);

@@ -1,30 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast user create|passwd|disable|enable|sessions.  If a daemon runs, it makes the change, so
- * that the change takes effect at once.  Otherwise the command uses the store itself; other nodes
- * on a shared store learn of the change.  The command reads a password from the terminal, a file or
- * standard input, never from the command line, and hashes it. */
+/* holdfast user create|passwd|disable|enable|sessions: a client of /api/v1/users.  The command reads a
+ * password from the terminal, a file or standard input, never from the command line. */
 #include "cli/cli.h"
 
-#include "base/clock.h"
 #include "cli/password.h"
 #include "cli/source.h"
-#include "config/config.h"
 #include "crypto/hash.h"
-#include "identity/key_admin.h"
-#include "identity/password.h"
 #include "identity/user_admin.h"
 #include "json/read.h"
+#include "json/write.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 struct user_cmd {
     struct cli *cli;
     bool json;
     struct source source;
     struct user_request wanted;
-    char hash[PASSWORD_HASH_TEXT];
+    struct password_text password; /* empty: the verb takes none */
     struct buf out;
 };
 
@@ -36,42 +29,64 @@ struct user_cmd_verb {
     const char *done; /* message after "user NAME"; NULL: none */
 };
 
-static bool change_here(struct user_cmd *c, struct error *err)
+static struct str path_of(struct user_cmd *c, const char *rest)
 {
-    struct user_change *change = arena_new_of(c->cli->mem, struct user_change);
+    struct arena *mem = c->cli->mem;
+    struct str tenant = c->wanted.tenant;
 
-    user_change_fill(&c->wanted, clock_life_ms(), change);
-    return store_write(c->source.store, &change->op, 1, err) &&
-           user_change_check(&c->wanted, change, err);
+    return arena_printf(mem, "/api/v1/users/%.*s%s%s%.*s",
+                        STR_ARG(source_encoded(c->wanted.name, mem)), rest,
+                        tenant.p ? "?tenant=" : "", STR_ARG(source_encoded(tenant, mem)));
+}
+
+static struct str body_of(struct user_cmd *c)
+{
+    struct js_writer w;
+    struct buf out;
+
+    buf_init_secret(&out, 64 * 1024);
+    js_begin(&w, &out);
+    js_object(&w);
+    if (c->wanted.verb == USER_CREATE) {
+        js_kv_string(&w, "tenant", c->wanted.tenant);
+        js_kv_string(&w, "username", c->wanted.name);
+        js_kv_string(&w, "role", str_of(role_name(c->wanted.role)));
+    }
+    if (c->password.n)
+        js_kv_string(&w, "password", str_n(c->password.text, c->password.n));
+    else
+        js_kv_bool(&w, "disabled", c->wanted.verb == USER_DISABLE);
+    js_object_end(&w);
+    struct str body = arena_dup(c->cli->mem, buf_str(&out));
+    buf_release(&out);
+    return body;
+}
+
+static bool check(struct user_cmd *c, struct error *err)
+{
+    if (user_request_check(&c->wanted, err))
+        return true;
+    err->code = ERR_USAGE;
+    return false;
 }
 
 static bool change(struct user_cmd *c, struct error *err)
 {
     struct arena *mem = c->cli->mem;
+    bool is_new = c->wanted.verb == USER_CREATE;
     struct str json;
 
-    if (!user_request_check(&c->wanted, err)) {
-        err->code = ERR_USAGE;
-        return false;
-    }
-    if (!source_open(c->cli, true, &c->source, err))
-        return false;
-    return c->source.control ? control_ask(c->source.control, "POST", STR("/control/users"),
-                                           user_request_write(&c->wanted, mem), mem, &json, err)
-                             : change_here(c, err);
+    arena_wipe_later(mem);
+    return check(c, err) && source_open(c->cli, SOURCE_CHANGES, &c->source, err) &&
+           control_ask(c->source.control, is_new ? "POST" : "PATCH",
+                       is_new ? STR("/api/v1/users") : path_of(c, ""), body_of(c), mem, &json, err);
 }
 
-/* Called before the source is opened, because typing and hashing take a while. */
+/* Called before the source is opened, because typing takes a while. */
 static bool take_password(struct user_cmd *c, struct error *err)
 {
-    struct password_text password;
-    bool ok = password_read(cli_flag(c->cli, "--password-file"), &password, err) &&
-              password_check(str_n(password.text, password.n), err) &&
-              password_hash(str_n(password.text, password.n), c->hash, err);
-
-    crypto_wipe(&password, sizeof(password));
-    c->wanted.hash = str_of(c->hash);
-    return ok;
+    return password_read(cli_flag(c->cli, "--password-file"), &c->password, err) &&
+           password_check(str_n(c->password.text, c->password.n), err);
 }
 
 static bool run_secret(struct user_cmd *c, struct error *err)
@@ -84,45 +99,6 @@ static bool run_secret(struct user_cmd *c, struct error *err)
 }
 
 /* sessions */
-
-static bool list_here(struct user_cmd *c, struct str tenant, struct str *ret_json,
-                      struct error *err)
-{
-    struct login_row *rows = NULL;
-    char user_id[UUID_TEXT];
-    struct buf out;
-    size_t n = 0;
-
-    struct user_row *user = NULL;
-    if (!store_user_by_name(c->source.store, tenant, c->wanted.name, c->cli->mem, &user, err))
-        return false;
-    if (!user)
-        return error_set(err, ERR_NOT_FOUND, "there is no user \"%.*s\" in tenant %.*s",
-                         STR_ARG(c->wanted.name), STR_ARG(tenant));
-    key_user_id(tenant, c->wanted.name, user_id);
-    if (!store_logins_page(c->source.store, tenant, str_of(user_id), STR_NONE, STORE_PAGE_MAX,
-                           c->cli->mem, &rows, &n, err))
-        return false;
-    buf_init(&out, SIZE_MAX / 4);
-    logins_write(&out, rows, n);
-    *ret_json = arena_dup(c->cli->mem, buf_str(&out));
-    buf_release(&out);
-    return true;
-}
-
-static struct str encoded(struct str text, struct arena *mem)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    char *out = arena_alloc(mem, text.n * 3 + 1), *at = out;
-
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char b = (unsigned char)text.p[i];
-        *at++ = '%';
-        *at++ = hex[b >> 4];
-        *at++ = hex[b & 15];
-    }
-    return str_n(out, (size_t)(at - out));
-}
 
 static struct str member(const struct js_doc *doc, const struct js_node *object, const char *name,
                          struct arena *mem)
@@ -172,50 +148,52 @@ static bool show(struct user_cmd *c, struct str json, struct error *err)
     return true;
 }
 
-static bool run_sessions(struct user_cmd *c, struct error *err)
+static bool run_revoke(struct user_cmd *c, struct str login, struct error *err)
 {
     struct arena *mem = c->cli->mem;
-    const char *revoke = cli_flag(c->cli, "--revoke");
-    struct str tenant = c->wanted.tenant.p ? c->wanted.tenant : STR("default"), json = STR_NONE;
+    struct str json, path = STR("/sessions");
 
-    if (revoke) {
-        c->wanted.login = strcmp(revoke, "all") == 0 ? STR_NONE : str_of(revoke);
-        return change(c, err);
-    }
-    if (!user_request_check(&c->wanted, err)) {
-        err->code = ERR_USAGE;
+    if (!str_eq(login, STR("all")))
+        path = arena_printf(mem, "/sessions/%.*s", STR_ARG(source_encoded(login, mem)));
+    return source_open(c->cli, SOURCE_CHANGES, &c->source, err) &&
+           control_ask(c->source.control, "DELETE", path_of(c, path.p), STR_NONE, mem, &json, err);
+}
+
+static bool run_sessions(struct user_cmd *c, struct error *err)
+{
+    struct str revoke = str_of(cli_flag(c->cli, "--revoke")), json = STR_NONE;
+
+    if (!check(c, err))
         return false;
-    }
-    if (!source_open(c->cli, false, &c->source, err))
-        return false;
-    bool ok = c->source.control
-                  ? control_get(c->source.control,
-                                arena_printf(mem, "/control/users/sessions?tenant=%.*s&name=%.*s",
-                                             STR_ARG(encoded(tenant, mem)),
-                                             STR_ARG(encoded(c->wanted.name, mem))),
-                                mem, &json, err)
-                  : list_here(c, tenant, &json, err);
-    return ok && show(c, json, err);
+    if (revoke.p)
+        return run_revoke(c, revoke, err);
+    return source_open(c->cli, SOURCE_READS, &c->source, err) &&
+           control_get(c->source.control, path_of(c, "/sessions"), c->cli->mem, &json, err) &&
+           show(c, json, err);
 }
 
 static const struct user_cmd_verb verbs[] = {
     {"create",
      USER_CREATE,
-     {"--tenant", "--role", "--password-file", "--data", "--json"},
+     {"--tenant", "--role", "--password-file", "--data", "--url", "--json"},
      run_secret,
      "can sign in now: POST /api/v1/auth/login"},
     {"passwd",
      USER_PASSWD,
-     {"--tenant", "--password-file", "--data", "--json"},
+     {"--tenant", "--password-file", "--data", "--url", "--json"},
      run_secret,
      "has another password, and is signed out everywhere"},
     {"disable",
      USER_DISABLE,
-     {"--tenant", "--data", "--json"},
+     {"--tenant", "--data", "--url", "--json"},
      change,
      "is disabled; what was open in its name is closed"},
-    {"enable", USER_ENABLE, {"--tenant", "--data", "--json"}, change, "may sign in again"},
-    {"sessions", USER_REVOKE, {"--tenant", "--revoke", "--data", "--json"}, run_sessions, NULL},
+    {"enable", USER_ENABLE, {"--tenant", "--data", "--url", "--json"}, change, "may sign in again"},
+    {"sessions",
+     USER_REVOKE,
+     {"--tenant", "--revoke", "--data", "--url", "--json"},
+     run_sessions,
+     NULL},
 };
 
 static bool run_verb(struct user_cmd *c, const struct user_cmd_verb *v, struct error *err)
@@ -255,6 +233,7 @@ int cmd_user(struct cli *cli)
                                      .role = ROLE_MEMBER};
     buf_init(&c.out, SIZE_MAX / 4);
     bool ok = run_verb(&c, &verbs[i], &err);
+    crypto_wipe(&c.password, sizeof(c.password));
     source_close(&c.source);
     if (ok && c.out.n)
         status = cli_print(cli, &c.out);

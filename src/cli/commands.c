@@ -18,6 +18,10 @@
     {                                                                                              \
         "--json", NULL, "print JSON (one object a line for lists)"                                 \
     }
+#define URL_FLAG                                                                                   \
+    {                                                                                              \
+        "--url", "URL", "ask a Holdfast that listens there, with the key in HOLDFAST_KEY"          \
+    }
 #define QUIET_FLAG                                                                                 \
     {                                                                                              \
         "--quiet", NULL, "do not say which data directory is used"                                 \
@@ -60,7 +64,7 @@ static const struct cli_flag audit_flags[] = {
     {"--since", "DURATION", "not older than this: 30m, 24h"},
     {"--limit", "N", "at most so many (list, events)"},
     DATA_FLAG,
-    {"--url", "URL", "ask a Holdfast that listens there"},
+    URL_FLAG,
     JSON_FLAG,
     QUIET_FLAG,
     END,
@@ -84,6 +88,7 @@ static const struct cli_flag key_flags[] = {
     {"--reseal", NULL,
      "new keys for tenants too, and all credentials sealed again (rotate-master)"},
     DATA_FLAG,
+    URL_FLAG,
     JSON_FLAG,
     QUIET_FLAG,
     END,
@@ -94,6 +99,7 @@ static const struct cli_flag user_flags[] = {
     {"--password-file", "FILE", "its first line is the password; - for standard input"},
     {"--revoke", "ID", "ends this sign-in, or all (sessions)"},
     DATA_FLAG,
+    URL_FLAG,
     JSON_FLAG,
     QUIET_FLAG,
     END,
@@ -103,6 +109,7 @@ static const struct cli_flag servers_flags[] = {
     {"--digest", "HEX", "only if the tool still has the digest that diff has shown (approve)"},
     CONFIG_FLAG,
     DATA_FLAG,
+    URL_FLAG,
     JSON_FLAG,
     QUIET_FLAG,
     END,

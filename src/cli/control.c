@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "config/datadir.h"
+#include "gateway_local.h"
 #include "http/client.h"
 #include "http/codec.h"
 #include "io/address.h"
@@ -18,13 +19,15 @@
 #include <unistd.h>
 
 #define DEADLINE_MS 30000
+#define LOCAL_DEADLINE_MS (INT64_C(24) * 3600 * 1000) /* the operation itself ends or fails */
 #define MAX_ANSWER (64u * 1024 * 1024)
 
 struct control {
     struct conn_address to;
     char host[300];
     int64_t deadline_ms;
-    const char *key; /* or NULL */
+    const char *key;             /* or NULL */
+    struct gateway_local *local; /* NULL: another process answers */
 };
 
 bool control_open_socket(struct str data_dir, struct control **ret, struct error *err)
@@ -65,6 +68,16 @@ bool control_open_url(struct str url, struct control **ret, struct error *err)
     return true;
 }
 
+struct control *control_open_local(struct gateway_local *local)
+{
+    struct control *c = xcalloc(1, sizeof(*c));
+
+    c->local = local;
+    c->deadline_ms = LOCAL_DEADLINE_MS;
+    memcpy(c->host, "localhost", 10);
+    return c;
+}
+
 void control_set_deadline(struct control *c, int64_t ms)
 {
     c->deadline_ms = ms;
@@ -75,24 +88,42 @@ void control_close(struct control *c)
     free(c);
 }
 
-static bool wait_for(int fd, short events, int64_t until_ms, struct error *err)
+static bool wait_for(const struct control *c, int fd, short events, int64_t until_ms,
+                     struct error *err)
 {
     struct pollfd p = {.fd = fd, .events = events};
     int64_t left = until_ms - clock_mono_ms();
-    int n = left > 0 ? poll(&p, 1, (int)left) : 0;
+    int n = 0;
+
+    /* The peer is in this process: it answers in a turn of its loop. */
+    while (c->local && left > 0 && (n = poll(&p, 1, 0)) == 0) {
+        gateway_local_turn(c->local);
+        left = until_ms - clock_mono_ms();
+    }
+    if (!c->local && left > 0)
+        n = poll(&p, 1, (int)left);
     if (n > 0 || (n < 0 && errno == EINTR))
         return true;
     return error_set(err, ERR_UNREACHABLE,
                      "Holdfast did not answer in time; is it stopped or overloaded?");
 }
 
+static bool open_fd(const struct control *c, int *ret, struct error *err)
+{
+    if (c->local)
+        return gateway_local_connect(c->local, ret, err);
+    *ret = socket(c->to.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return *ret >= 0 || error_sys(err, ERR_INTERNAL, errno, "cannot open a socket");
+}
+
 /* connect() to a unix socket with a full backlog fails with EAGAIN, and poll() cannot wait for
  * room, so connect() is retried. */
-static bool reach(int fd, const struct conn_address *to, int64_t until_ms, struct error *err)
+static bool reach(const struct control *c, int fd, int64_t until_ms, struct error *err)
 {
     const struct timespec pause = {.tv_nsec = 20000000};
 
-    while (connect(fd, (const struct sockaddr *)&to->sa, to->len) < 0 && errno != EINPROGRESS) {
+    while (!c->local && connect(fd, (const struct sockaddr *)&c->to.sa, c->to.len) < 0 &&
+           errno != EINPROGRESS) {
         if (errno != EAGAIN && errno != EINTR)
             return error_sys(err, ERR_UNREACHABLE, errno,
                              "cannot reach Holdfast; is it starting, or stopped?");
@@ -101,10 +132,11 @@ static bool reach(int fd, const struct conn_address *to, int64_t until_ms, struc
                              "Holdfast takes no more connections just now; try again");
         nanosleep(&pause, NULL);
     }
-    return wait_for(fd, POLLOUT, until_ms, err);
+    return wait_for(c, fd, POLLOUT, until_ms, err);
 }
 
-static bool send_all(int fd, struct str bytes, int64_t until_ms, struct error *err)
+static bool send_all(const struct control *c, int fd, struct str bytes, int64_t until_ms,
+                     struct error *err)
 {
     while (bytes.n) {
         ssize_t n = send(fd, bytes.p, bytes.n, MSG_NOSIGNAL);
@@ -112,13 +144,14 @@ static bool send_all(int fd, struct str bytes, int64_t until_ms, struct error *e
             return error_sys(err, ERR_UNREACHABLE, errno, "cannot ask Holdfast");
         if (n > 0)
             bytes = str_n(bytes.p + n, bytes.n - (size_t)n);
-        else if (!wait_for(fd, POLLOUT, until_ms, err))
+        else if (!wait_for(c, fd, POLLOUT, until_ms, err))
             return false;
     }
     return true;
 }
 
-static bool read_all(int fd, struct buf *in, int64_t until_ms, struct error *err)
+static bool read_all(const struct control *c, int fd, struct buf *in, int64_t until_ms,
+                     struct error *err)
 {
     char scratch[65536];
     for (;;) {
@@ -127,7 +160,7 @@ static bool read_all(int fd, struct buf *in, int64_t until_ms, struct error *err
             return true;
         if (n < 0 && errno != EAGAIN && errno != EINTR)
             return error_sys(err, ERR_UNREACHABLE, errno, "Holdfast broke off its answer");
-        if (n < 0 && !wait_for(fd, POLLIN, until_ms, err))
+        if (n < 0 && !wait_for(c, fd, POLLIN, until_ms, err))
             return false;
         if (n > 0 && !buf_try_add(in, scratch, (size_t)n))
             return error_set(err, ERR_TOO_LARGE, "the answer is larger than 64 MiB; ask for less");
@@ -149,8 +182,9 @@ static enum err_code code_of_status(int status)
     return status >= 500 ? ERR_INTERNAL : ERR_BAD_INPUT;
 }
 
-/* The error of an answer other than 200, from its members `code`, and `detail` or `error`. */
-static bool refuse(int status, struct str body, struct arena *mem, struct error *err)
+/* The error of an answer other than 2xx, from its members `code`, and `detail` or `error`. */
+static bool refuse(const struct control *c, int status, struct str body, struct arena *mem,
+                   struct error *err)
 {
     const struct error_info *info = NULL;
     struct str text = STR_NONE;
@@ -166,11 +200,11 @@ static bool refuse(int status, struct str body, struct arena *mem, struct error 
     }
     if (!text.p)
         text = str_of(http_reason(status));
-    if (info && info->code == ERR_CONFIG)
-        return error_set(err, ERR_CONFIG, "%.*s", STR_ARG(text));
-    return error_set(err, info && info->code != ERR_NONE ? info->code : code_of_status(status),
-                     "Holdfast answered %d: %.*s", status, (int)(text.n < 300 ? text.n : 300),
-                     text.p);
+    enum err_code code = info && info->code != ERR_NONE ? info->code : code_of_status(status);
+    if (code == ERR_CONFIG || c->local)
+        return error_set(err, code, "%.*s", STR_ARG(text));
+    return error_set(err, code, "Holdfast answered %d: %.*s", status,
+                     (int)(text.n < 300 ? text.n : 300), text.p);
 }
 
 static bool gather_chunks(struct str bytes, struct arena *mem, struct str *ret, struct error *err)
@@ -200,7 +234,8 @@ static bool gather_chunks(struct str bytes, struct arena *mem, struct str *ret, 
     return true;
 }
 
-static bool take_answer(struct str in, struct arena *mem, struct str *ret_body, struct error *err)
+static bool take_answer(const struct control *c, struct str in, struct arena *mem,
+                        struct str *ret_body, struct error *err)
 {
     struct http_head *head = arena_new_of(mem, struct http_head);
     struct http_fault fault;
@@ -219,8 +254,8 @@ static bool take_answer(struct str in, struct arena *mem, struct str *ret_body, 
         return error_set(err, ERR_UNREACHABLE, "Holdfast broke off its answer; try again");
     if (head->framing == HTTP_LENGTH || head->framing == HTTP_UNTIL_CLOSE)
         body = in;
-    if (head->status != 200)
-        return refuse(head->status, body, mem, err);
+    if (head->status < 200 || head->status > 299)
+        return refuse(c, head->status, body, mem, err);
     *ret_body = arena_dup(mem, body);
     return true;
 }
@@ -262,22 +297,23 @@ bool control_send(struct control *c, const struct control_request *r, struct are
                   struct str *ret_body, struct error *err)
 {
     int64_t until = clock_mono_ms() + c->deadline_ms;
-    int fd = socket(c->to.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct buf in;
+    int fd;
 
-    if (fd < 0)
-        return error_sys(err, ERR_INTERNAL, errno, "cannot open a socket");
+    if (!open_fd(c, &fd, err))
+        return false;
     buf_init(&in, MAX_ANSWER);
     struct str request = request_of(c, r, mem);
-    bool ok = reach(fd, &c->to, until, err) && send_all(fd, request, until, err) &&
-              read_all(fd, &in, until, err) && take_answer(buf_str(&in), mem, ret_body, err);
+    bool ok = reach(c, fd, until, err) && send_all(c, fd, request, until, err) &&
+              read_all(c, fd, &in, until, err) && take_answer(c, buf_str(&in), mem, ret_body, err);
     buf_release(&in);
     close(fd);
     return ok;
 }
 
 /* Reads the head byte by byte, so that no byte of the lines after it is taken. */
-static bool read_head(int fd, struct buf *in, int64_t until_ms, struct error *err)
+static bool read_head(const struct control *c, int fd, struct buf *in, int64_t until_ms,
+                      struct error *err)
 {
     char byte;
 
@@ -285,7 +321,7 @@ static bool read_head(int fd, struct buf *in, int64_t until_ms, struct error *er
         ssize_t n = recv(fd, &byte, 1, 0);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             return error_set(err, ERR_UNREACHABLE, "Holdfast broke off its answer; try again");
-        if (n < 0 && !wait_for(fd, POLLIN, until_ms, err))
+        if (n < 0 && !wait_for(c, fd, POLLIN, until_ms, err))
             return false;
         if (n > 0 && !buf_try_add(in, &byte, 1))
             return error_set(err, ERR_UNREACHABLE,
@@ -311,20 +347,20 @@ bool control_lines(struct control *c, struct str path, struct arena *mem, int *r
                    struct str *ret_config, struct error *err)
 {
     int64_t until = clock_mono_ms() + c->deadline_ms;
-    int fd = socket(c->to.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct str ignored;
     struct buf in;
+    int fd;
 
-    if (fd < 0)
-        return error_sys(err, ERR_INTERNAL, errno, "cannot open a socket");
+    if (!open_fd(c, &fd, err))
+        return false;
     buf_init(&in, MAX_ANSWER);
     struct control_request post = {.method = "POST", .path = path};
     struct str request = request_of(c, &post, mem);
-    bool ok = reach(fd, &c->to, until, err) && send_all(fd, request, until, err) &&
-              read_head(fd, &in, until, err);
+    bool ok = reach(c, fd, until, err) && send_all(c, fd, request, until, err) &&
+              read_head(c, fd, &in, until, err);
     if (ok && !take_switch(buf_str(&in), mem, ret_config)) {
         ok = false;
-        if (read_all(fd, &in, until, err) && take_answer(buf_str(&in), mem, &ignored, err))
+        if (read_all(c, fd, &in, until, err) && take_answer(c, buf_str(&in), mem, &ignored, err))
             error_set(err, ERR_UNREACHABLE, "this Holdfast has no pipes; is it another version?");
     }
     buf_release(&in);

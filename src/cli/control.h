@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands ask a running Holdfast with blocking requests over DATA/holdfast.sock, or over plain TCP
- * to localhost or a numeric address. */
+ * to localhost or a numeric address.  While none runs, they ask the operations inside this process
+ * (gateway_local.h) in the same way. */
 #ifndef HOLDFAST_CLI_CONTROL_H
 #define HOLDFAST_CLI_CONTROL_H
 
@@ -10,11 +11,14 @@
 struct control;
 must_check bool control_open_socket(struct str data_dir, struct control **ret, struct error *err);
 must_check bool control_open_url(struct str url, struct control **ret, struct error *err);
+struct gateway_local;
+/* `local` is borrowed.  Errors have the text of the operation alone. */
+struct control *control_open_local(struct gateway_local *local) must_check;
 void control_close(struct control *c);
 void control_set_deadline(struct control *c, int64_t ms); /* default: 30 s */
 /* Sends `key` (borrowed) as the bearer token of all later requests; NULL: none. */
 void control_set_key(struct control *c, const char *key);
-/* *ret_body is the body of a 200 answer, in mem, at most 64 MiB.  Any other answer is an error with
+/* *ret_body is the body of a 2xx answer, in mem, at most 64 MiB.  Any other answer is an error with
  * the daemon's text.  The body of the request is JSON; absent: none. */
 must_check bool control_ask(struct control *c, const char *method, struct str path, struct str body,
                             struct arena *mem, struct str *ret_body, struct error *err);

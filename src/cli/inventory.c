@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of tools and the list of servers, from the control socket or read directly. */
+/* Reads the pages of servers and tools. */
 #include "cli/inventory.h"
-
-#include "config/config.h"
-#include "pins/tool_json.h"
 
 static bool parse(struct str json, struct arena *mem, struct js_doc *ret, struct error *err)
 {
@@ -19,101 +16,65 @@ struct str inventory_text(const struct js_doc *doc, const struct js_node *object
     return text.p ? text : STR("");
 }
 
-static bool each_configured(const struct inventory *i, inventory_server_fn *fn, void *arg,
-                            struct error *err)
+/* Calls `fn` for each object of the array `rows` of each page. */
+static bool each_row(const struct inventory *i, struct str path, const char *rows,
+                     inventory_tool_fn *fn, void *arg, struct error *err)
 {
-    const char *file = cli_flag(i->cli, "--config");
-    struct config_source source = {.file = str_of(file), .must_exist = file != NULL};
-    struct config *config = NULL;
-    bool ok = true;
+    struct arena *mem = i->cli->mem;
+    struct str cursor = STR("");
+    struct js_doc doc;
+    struct str json = STR_NONE;
 
-    if (!config_load(&source, &config, err))
-        return false;
-    for (size_t k = 0; ok && k < config->n_servers; k++)
-        ok = fn(arg, arena_dup(i->cli->mem, config->servers[k].name), NULL, NULL, err);
-    for (size_t k = 0; ok && k < config->n_builtins; k++)
-        ok = fn(arg, arena_dup(i->cli->mem, config->builtins[k].name), NULL, NULL, err);
-    config_unref(config);
-    return ok;
+    do {
+        if (!control_get(i->from->control,
+                         arena_printf(mem, "%.*s?limit=%d%s%.*s", STR_ARG(path), STORE_PAGE_MAX,
+                                      cursor.n ? "&cursor=" : "", STR_ARG(cursor)),
+                         mem, &json, err) ||
+            !parse(json, mem, &doc, err))
+            return false;
+        const struct js_node *all = js_get(&doc, js_root(&doc), str_of(rows));
+        for (const struct js_node *r = js_first(&doc, all); r; r = js_next(&doc, all, r))
+            if (!fn(arg, &doc, r, err))
+                return false;
+        cursor = inventory_text(&doc, js_root(&doc), "next_cursor", mem);
+    } while (cursor.n);
+    return true;
+}
+
+struct each_server {
+    struct arena *mem;
+    inventory_server_fn *fn;
+    void *arg;
+};
+
+static bool on_server(void *arg, const struct js_doc *doc, const struct js_node *server,
+                      struct error *err)
+{
+    const struct each_server *e = arg;
+    return e->fn(e->arg, inventory_text(doc, server, "name", e->mem), doc, server, err);
 }
 
 bool inventory_each_server(const struct inventory *i, inventory_server_fn *fn, void *arg,
                            struct error *err)
 {
-    struct arena *mem = i->cli->mem;
-    struct str json = STR_NONE;
-    struct js_doc doc;
+    struct each_server each = {i->cli->mem, fn, arg};
 
-    if (!i->control)
-        return each_configured(i, fn, arg, err);
-    if (!control_get(i->control, STR("/control/status"), mem, &json, err) ||
-        !parse(json, mem, &doc, err))
+    if (i->from->local && i->from->config_err.code != ERR_NONE) {
+        *err = i->from->config_err;
         return false;
-    const struct js_node *servers = js_get(&doc, js_root(&doc), STR("servers"));
-    for (const struct js_node *s = js_first(&doc, servers); s; s = js_next(&doc, servers, s))
-        if (!fn(arg, inventory_text(&doc, s, "name", mem), &doc, s, err))
-            return false;
-    return true;
-}
-
-static struct str escaped(struct str s, struct arena *mem)
-{
-    struct buf out;
-
-    buf_init(&out, SIZE_MAX / 4);
-    for (size_t i = 0; i < s.n; i++)
-        buf_addf(&out, "%%%02x", (unsigned char)s.p[i]);
-    struct str kept = arena_dup(mem, buf_str(&out));
-    buf_release(&out);
-    return kept;
-}
-
-/* One page, in the form of tools_write(). */
-static bool tools_page(const struct inventory *i, const struct tool_filter *f, struct str *ret_json,
-                       struct error *err)
-{
-    struct arena *mem = i->cli->mem;
-    struct tool_row *rows = NULL;
-    struct buf out;
-    size_t n = 0;
-
-    if (i->control)
-        return control_get(
-            i->control,
-            arena_printf(mem, "/control/tools?server=%.*s&after_server=%.*s&after=%.*s",
-                         STR_ARG(escaped(f->server, mem)), STR_ARG(escaped(f->after_server, mem)),
-                         STR_ARG(escaped(f->after, mem))),
-            mem, ret_json, err);
-    if (i->store && !store_tools_page(i->store, f, STORE_PAGE_MAX, mem, &rows, &n, err))
-        return false;
-    buf_init(&out, SIZE_MAX / 4);
-    tools_write(&out, rows, n, STORE_PAGE_MAX);
-    *ret_json = arena_dup(mem, buf_str(&out));
-    buf_release(&out);
-    return true;
+    }
+    return each_row(i, STR("/api/v1/servers"), "servers", on_server, &each, err);
 }
 
 bool inventory_each_tool(const struct inventory *i, struct str server, inventory_tool_fn *fn,
                          void *arg, struct error *err)
 {
-    struct tool_filter filter = {.server = server};
-    struct arena *mem = i->cli->mem;
-    const struct js_node *next;
-    struct js_doc doc;
-    struct str json = STR_NONE;
+    struct str path = STR("/api/v1/tools");
 
-    do {
-        if (!tools_page(i, &filter, &json, err) || !parse(json, mem, &doc, err))
-            return false;
-        const struct js_node *tools = js_get(&doc, js_root(&doc), STR("tools"));
-        for (const struct js_node *t = js_first(&doc, tools); t; t = js_next(&doc, tools, t))
-            if (!fn(arg, &doc, t, err))
-                return false;
-        next = js_get(&doc, js_root(&doc), STR("next"));
-        filter.after_server = inventory_text(&doc, next, "server", mem);
-        filter.after = inventory_text(&doc, next, "name", mem);
-    } while (next);
-    return true;
+    if (server.p)
+        path = arena_printf(i->cli->mem, "/api/v1/servers/%.*s/tools",
+                            STR_ARG(source_encoded(server, i->cli->mem)));
+    return each_row(i, path, "tools", fn, arg, err);
 }
 
 /* Names. */

@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The known servers and tools, for commands: from the running Holdfast, or else from the
- * configuration file and the store.  An unknown name is an error with the nearest known name, never
+/* The known servers and tools, for commands, as /api/v1/servers and /api/v1/tools list them.  An unknown name is an error with the nearest known name, never
  * an empty answer. */
 #ifndef HOLDFAST_CLI_INVENTORY_H
 #define HOLDFAST_CLI_INVENTORY_H
 
 #include "cli/cli.h"
-#include "cli/control.h"
+#include "cli/source.h"
 #include "json/read.h"
-#include "store/store.h"
 
 struct inventory {
     struct cli *cli;
-    struct control *control; /* NULL: no Holdfast runs */
-    struct store *store;     /* NULL: a Holdfast runs, or there is no database yet */
+    const struct source *from;
 };
 
-/* `server` is an object of /control/status, or NULL when no Holdfast runs. */
+/* `server` is an object of /api/v1/servers.  Its state is "not running" when no Holdfast runs. */
 typedef bool inventory_server_fn(void *arg, struct str name, const struct js_doc *doc,
                                  const struct js_node *server, struct error *err);
 must_check bool inventory_each_server(const struct inventory *i, inventory_server_fn *fn, void *arg,
                                       struct error *err);
-/* Every tool on record, or the tools of one server.  `tool` is an object from tools_write(). */
+/* Every tool on record, or the tools of one server.  `tool` is an object of /api/v1/tools. */
 typedef bool inventory_tool_fn(void *arg, const struct js_doc *doc, const struct js_node *tool,
                                struct error *err);
 must_check bool inventory_each_tool(const struct inventory *i, struct str server,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens the daemon or the store for a command.  Only the owner of the data directory writes a
- * SQLite file; PostgreSQL has locks of its own. */
+/* Finds the side that answers a command. */
 #include "cli/source.h"
 
-#include "config/config.h"
+#include "gateway_local.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -75,29 +74,81 @@ bool place_has_database(const struct place *p, struct error *err)
                      STR_ARG(p->data_dir));
 }
 
-static bool open_store(const struct place *p, bool writes, struct source *s, struct error *err)
+/* The operations run with the configuration that a daemon would have.  A command about something
+ * else works with a broken one too. */
+static bool load_config(const struct cli *cli, struct source *s, struct error *err)
 {
-    if (!writes && !place_has_database(p, err))
-        return false;
-    if (writes && !p->database.is_postgres && !datadir_own(p->data_dir, &s->owned, err))
-        return false;
-    return database_open(&p->database, (struct store_config){.read_only = !writes}, &s->store, err);
+    const char *file = cli_flag(cli, "--config");
+    struct config_source source = {.file = str_of(file), .must_exist = file != NULL};
+
+    s->config_err.code = ERR_NONE;
+    return config_load(&source, &s->config, &s->config_err) ||
+           config_parse(STR("{}"), STR("{}"), &(struct config_source){0}, &s->config, err);
 }
 
-bool source_open(const struct cli *cli, bool writes, struct source *ret, struct error *err)
+static bool open_local(const struct cli *cli, enum source_use use, struct source *s,
+                       struct error *err)
 {
-    struct place place;
+    struct error none;
+    struct gateway_local_options options = {.data_dir = s->place.data_dir,
+                                            .database = s->place.database,
+                                            .writes = use == SOURCE_CHANGES,
+                                            .has_database = place_has_database(&s->place, &none)};
 
-    if (!place_find(cli, &place, err))
+    if (use == SOURCE_READS && !options.has_database) {
+        *err = none;
         return false;
-    return place.owner == 0 ? open_store(&place, writes, ret, err)
-                            : control_open_socket(place.data_dir, &ret->control, err);
+    }
+    if (!load_config(cli, s, err))
+        return false;
+    options.config = s->config;
+    if (!gateway_local_open(&options, &s->local, err))
+        return false;
+    s->control = control_open_local(s->local);
+    return true;
+}
+
+static bool open_url(struct str url, struct source *s, struct error *err)
+{
+    const char *key = getenv("HOLDFAST_KEY");
+
+    if (key && (!*key || strpbrk(key, " \r\n\t")))
+        return error_set(err, ERR_USAGE, "HOLDFAST_KEY does not hold a key");
+    if (!control_open_url(url, &s->control, err))
+        return false;
+    control_set_key(s->control, key);
+    return true;
+}
+
+bool source_open(const struct cli *cli, enum source_use use, struct source *ret, struct error *err)
+{
+    struct str url = str_of(cli_flag(cli, "--url"));
+
+    if (url.p)
+        return open_url(url, ret, err);
+    if (!place_find(cli, &ret->place, err))
+        return false;
+    return ret->place.owner == 0 ? open_local(cli, use, ret, err)
+                                 : control_open_socket(ret->place.data_dir, &ret->control, err);
 }
 
 void source_close(struct source *s)
 {
-    if (s->store)
-        store_close(s->store);
-    datadir_release(s->owned);
     control_close(s->control);
+    gateway_local_close(s->local);
+    config_unref(s->config);
+}
+
+struct str source_encoded(struct str text, struct arena *mem)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    char *out = arena_alloc(mem, text.n * 3 + 1), *at = out;
+
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char b = (unsigned char)text.p[i];
+        *at++ = '%';
+        *at++ = hex[b >> 4];
+        *at++ = hex[b & 15];
+    }
+    return str_n(out, (size_t)(at - out));
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The source of keys and users for a command: the running daemon, so that changes take effect at
- * once; otherwise the store itself. */
+/* The side that answers a command: the running daemon, or a Holdfast at a URL, or, while no daemon
+ * uses the data directory, the same operations inside this process. */
 #ifndef HOLDFAST_CLI_SOURCE_H
 #define HOLDFAST_CLI_SOURCE_H
 
 #include "cli/cli.h"
 #include "cli/control.h"
+#include "config/config.h"
 #include "config/datadir.h"
 #include "store/database.h"
 
@@ -14,7 +15,7 @@ struct place {
     struct str data_dir;
     bool exists;
     int owner;                /* pid of the Holdfast there; 0: none runs, -1: it is starting */
-    struct database database; /* is read when no Holdfast runs */
+    struct database database; /* is used when no Holdfast runs */
 };
 /* By --data and DATABASE_URL.  ERR_CONFIG for a directory that cannot be read.  Prints the
  * directory to stderr, unless --json or --quiet is given. */
@@ -22,15 +23,26 @@ must_check bool place_find(const struct cli *cli, struct place *ret, struct erro
 /* ERR_NOT_FOUND when the place has no database, and so nothing to read. */
 must_check bool place_has_database(const struct place *p, struct error *err);
 
-struct source {
-    struct control *control; /* NULL: no daemon runs */
-    struct store *store;     /* NULL: a daemon uses it */
-    struct datadir *owned;   /* while we write to SQLite; else NULL */
+enum source_use {
+    SOURCE_READS,   /* ERR_NOT_FOUND when there is no database yet */
+    SOURCE_LOOKS,   /* the same, but without a database there is the configuration to look at */
+    SOURCE_CHANGES, /* takes the lock of the data directory when no daemon runs */
 };
-/* By --data and DATABASE_URL.  The caller zeroes *ret before, and calls source_close() also after a
- * failure. */
-must_check bool source_open(const struct cli *cli, bool writes, struct source *ret,
+struct source {
+    struct place place;      /* zero with --url */
+    struct control *control; /* set once the source is open */
+    /* The rest is zero when another process answers. */
+    struct gateway_local *local;
+    struct config *config;
+    struct error config_err; /* the configuration could not be loaded; `config` has the defaults */
+};
+/* By --url with HOLDFAST_KEY, or by --data and DATABASE_URL.  The caller zeroes *ret before, and
+ * calls source_close() also after a failure. */
+must_check bool source_open(const struct cli *cli, enum source_use use, struct source *ret,
                             struct error *err);
 void source_close(struct source *s);
+
+/* Text as a value of a query, or as a part of a path, in mem.  Every byte is encoded. */
+struct str source_encoded(struct str text, struct arena *mem);
 
 #endif

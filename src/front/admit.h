@@ -42,7 +42,8 @@ struct need {
     /* May be NULL.  Returns why the route does not exist for this caller, or NULL if it exists.
      * Asked after the limit and before the role. */
     const char *(*off)(const struct caller *c);
-    const char *denied; /* the text for a caller that `access` excludes; NULL: the usual one */
+    const char *denied;  /* the text for a caller that `access` excludes; NULL: the usual one */
+    bool frees_operator; /* commands of the local admin are not counted: they work at any limit */
 };
 /* Those that ask for nothing but an access, and count nothing. */
 extern const struct need need_open, need_spine, need_any, need_local_admin;

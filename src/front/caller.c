@@ -44,6 +44,8 @@ bool caller_may(const struct caller *c, enum access access)
         return role != ROLE_AUDITOR;
     case ACCESS_WATCH:
         return role == ROLE_ADMIN || role == ROLE_AUDITOR;
+    case ACCESS_ADMIN:
+        return role == ROLE_ADMIN;
     case ACCESS_LOCAL_ADMIN:
         return c->is_unix && !c->who.credential.p;
     case ACCESS_UNSAID:

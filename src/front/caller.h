@@ -44,6 +44,7 @@ enum access {
     ACCESS_ANY,         /* every principal */
     ACCESS_WRITE,       /* every role but auditor */
     ACCESS_WATCH,       /* the roles admin and auditor */
+    ACCESS_ADMIN,       /* the role admin */
     ACCESS_LOCAL_ADMIN, /* the user who runs Holdfast, over the control socket without a key */
 };
 /* False also for a caller that is not known. */

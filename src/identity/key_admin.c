@@ -5,38 +5,6 @@
 #include "base/clock.h"
 #include "identity/identity.h"
 #include "identity/scopes.h"
-#include "json/bind.h"
-
-#include <stddef.h>
-
-static bool read_role(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
-                      void *place, struct error *err)
-{
-    return (v->type == JS_STRING && role_parse(js_text(b->doc, v, b->mem), place)) ||
-           js_bind_fault(b, v, err, "\"%s\" must be admin, member, auditor or service", f->name);
-}
-
-static bool read_scopes(const struct js_binding *b, const struct js_field *f unused_arg,
-                        const struct js_node *v, void *place, struct error *err)
-{
-    const struct scopes *scopes = NULL;
-
-    if (!scopes_parse(js_raw(b->doc, v), b->mem, &scopes, err))
-        return false;
-    *(struct scopes *)place = *scopes;
-    return true;
-}
-
-#define AT(member) .offset = offsetof(struct key_request, member)
-static const struct js_field fields[] = {
-    {.name = "tenant", .kind = JS_BIND_STRING, AT(tenant)},
-    {.name = "name", .kind = JS_BIND_STRING, AT(name)},
-    {.name = "role", .kind = JS_BIND_CUSTOM, .read = read_role, AT(role)},
-    {.name = "user", .kind = JS_BIND_STRING, AT(user)},
-    {.name = "scopes", .kind = JS_BIND_CUSTOM, .read = read_scopes, AT(scopes)},
-    {.name = "expires_in", .kind = JS_BIND_INT, AT(expires_in_ms)},
-    {0},
-};
 
 static bool is_tenant_name(struct str name)
 {
@@ -74,22 +42,6 @@ bool key_request_check(const struct key_request *r, struct error *err)
     return scopes_check(&r->scopes, err);
 }
 
-bool key_request_parse(struct str json, struct arena *mem, struct key_request *ret,
-                       struct error *err)
-{
-    struct key_request r = {.role = ROLE_MEMBER};
-    struct js_doc doc;
-
-    if (!js_parse(json, &js_limits_request, mem, &doc, NULL) ||
-        !js_type_is(js_root(&doc), JS_OBJECT))
-        return error_set(err, ERR_BAD_INPUT, "send a JSON object that says what key is wanted");
-    struct js_binding b = {.doc = &doc, .mem = mem, .code = ERR_BAD_INPUT};
-    if (!js_bind(&b, js_root(&doc), fields, &r, err) || !key_request_check(&r, err))
-        return false;
-    *ret = r;
-    return true;
-}
-
 struct str key_request_write(const struct key_request *r, struct arena *mem)
 {
     struct js_writer w;
@@ -103,7 +55,8 @@ struct str key_request_write(const struct key_request *r, struct arena *mem)
     js_kv_string(&w, "role", str_of(role_name(r->role)));
     js_kv_string(&w, "user", r->user);
     js_kv_raw(&w, "scopes", scopes_write(&r->scopes, mem));
-    js_kv_int(&w, "expires_in", r->expires_in_ms);
+    if (r->expires_in_ms)
+        js_kv_string(&w, "expires_in", arena_printf(mem, "%lldms", (long long)r->expires_in_ms));
     js_object_end(&w);
     struct str text = arena_dup(mem, buf_str(&out));
     buf_release(&out);
@@ -187,22 +140,4 @@ void key_write(struct js_writer *w, const struct key_row *row)
     write_time(w, "expires_at", row->expires_ms);
     write_time(w, "revoked_at", row->revoked_ms);
     write_time(w, "last_used_at", row->last_used_ms);
-}
-
-void keys_write(struct buf *out, const struct key_row *rows, size_t n, size_t limit)
-{
-    struct js_writer w;
-
-    js_begin(&w, out);
-    js_object(&w);
-    js_key(&w, STR("keys"));
-    js_array(&w);
-    for (size_t i = 0; i < n; i++) {
-        js_object(&w);
-        key_write(&w, &rows[i]);
-        js_object_end(&w);
-    }
-    js_array_end(&w);
-    js_kv_string(&w, "next", n == limit && n ? rows[n - 1].id : STR_NONE);
-    js_object_end(&w);
 }

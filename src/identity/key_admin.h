@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Administration of keys: the request for a new key, its rows, and the JSON form of a row.  Used by
- * the daemon (through its lanes) and by commands (directly on the store). */
+/* Administration of keys: the request for a new key, its rows, and the JSON form of a row. */
 #ifndef HOLDFAST_IDENTITY_KEY_ADMIN_H
 #define HOLDFAST_IDENTITY_KEY_ADMIN_H
 
@@ -21,10 +20,8 @@ struct key_request {
     struct scopes scopes;
     int64_t expires_in_ms; /* 0: never */
 };
-/* Parses and checks {"tenant","name","role","user","scopes":{…},"expires_in"}; in mem. */
-must_check bool key_request_parse(struct str json, struct arena *mem, struct key_request *ret,
-                                  struct error *err);
 must_check bool key_request_check(const struct key_request *r, struct error *err);
+/* The body of POST /api/v1/keys, in mem. */
 struct str key_request_write(const struct key_request *r, struct arena *mem);
 
 /* A key to be stored: the ops are one transaction. */
@@ -46,7 +43,5 @@ void key_user_id(struct str tenant, struct str name, char ret[UUID_TEXT]);
 
 /* Writes members of an open object: id, tenant, name, role … */
 void key_write(struct js_writer *w, const struct key_row *row);
-/* Writes one page as {"keys":[…]}; "next" is the id to continue after. */
-void keys_write(struct buf *out, const struct key_row *rows, size_t n, size_t limit);
 
 #endif

@@ -4,11 +4,6 @@
 
 #include "base/utf8.h"
 #include "identity/key_admin.h"
-#include "identity/password.h"
-#include "json/bind.h"
-#include "json/read.h"
-
-#include <stddef.h>
 
 static const char *const verb_names[] = {
     [USER_CREATE] = "create", [USER_PASSWD] = "passwd", [USER_DISABLE] = "disable",
@@ -33,77 +28,12 @@ bool user_request_check(const struct user_request *r, struct error *err)
         return error_set(err, ERR_BAD_INPUT,
                          "a user's name has 1 to %d bytes without blanks; choose another",
                          KEY_NAME_MAX);
-    if ((r->verb == USER_CREATE || r->verb == USER_PASSWD) && !password_hash_is_sound(r->hash))
-        return error_set(err, ERR_BAD_INPUT, "the password is not hashed as it should be");
     return key_request_check(&as_key, err);
 }
 
-/* The members of the JSON request. */
-struct told {
-    struct str verb, tenant, name, role, hash, login;
-};
-#define TEXT(NAME, MEMBER)                                                                         \
-    {                                                                                              \
-        .name = (NAME), .kind = JS_BIND_STRING, .offset = offsetof(struct told, MEMBER)            \
-    }
-static const struct js_field fields[] = {
-    TEXT("do", verb),
-    TEXT("tenant", tenant),
-    TEXT("name", name),
-    TEXT("role", role),
-    TEXT("password_hash", hash),
-    TEXT("session", login),
-    {0},
-};
-
-bool user_request_parse(struct str json, struct arena *mem, struct user_request *ret,
-                        struct error *err)
+const char *user_verb_name(enum user_verb verb)
 {
-    struct told t = {0};
-    struct js_doc doc;
-    size_t verb = 0;
-
-    if (!js_parse(json, &js_limits_request, mem, &doc, NULL) ||
-        !js_type_is(js_root(&doc), JS_OBJECT))
-        return error_set(err, ERR_BAD_INPUT, "send a JSON object that says what is to be done");
-    struct js_binding b = {.doc = &doc, .mem = mem, .code = ERR_BAD_INPUT, .null_is_absent = true};
-    if (!js_bind(&b, js_root(&doc), fields, &t, err))
-        return false;
-    while (verb < countof(verb_names) && !str_eq(t.verb, str_of(verb_names[verb])))
-        verb++;
-    struct user_request r = {.verb = (enum user_verb)verb,
-                             .tenant = t.tenant,
-                             .name = t.name,
-                             .role = ROLE_MEMBER,
-                             .hash = t.hash,
-                             .login = t.login};
-    if (verb == countof(verb_names) || (t.role.p && !role_parse(t.role, &r.role)))
-        return error_set(err, ERR_BAD_INPUT,
-                         "this cannot be done to a user; is it another version?");
-    if (!user_request_check(&r, err))
-        return false;
-    *ret = r;
-    return true;
-}
-
-struct str user_request_write(const struct user_request *r, struct arena *mem)
-{
-    struct js_writer w;
-    struct buf out;
-
-    buf_init(&out, 64 * 1024);
-    js_begin(&w, &out);
-    js_object(&w);
-    js_kv_string(&w, "do", str_of(verb_names[r->verb]));
-    js_kv_string(&w, "tenant", r->tenant);
-    js_kv_string(&w, "name", r->name);
-    js_kv_string(&w, "role", str_of(role_name(r->role)));
-    js_kv_string(&w, "password_hash", r->hash);
-    js_kv_string(&w, "session", r->login);
-    js_object_end(&w);
-    struct str text = arena_dup(mem, buf_str(&out));
-    buf_release(&out);
-    return text;
+    return verb_names[verb];
 }
 
 void user_change_fill(const struct user_request *r, int64_t now_ms, struct user_change *ret)
@@ -183,5 +113,6 @@ void logins_write(struct buf *out, const struct login_row *rows, size_t n)
         js_object_end(&w);
     }
     js_array_end(&w);
+    js_kv_int(&w, "count", (int64_t)n);
     js_object_end(&w);
 }

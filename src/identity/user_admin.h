@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Administration of users: the requested change, its store op, and the JSON form of a sign-in.
- * Used by the daemon (through its lanes) and by commands (directly on the store). */
+/* Administration of users: the requested change, its store op, and the JSON form of a sign-in. */
 #ifndef HOLDFAST_IDENTITY_USER_ADMIN_H
 #define HOLDFAST_IDENTITY_USER_ADMIN_H
 
@@ -18,11 +17,9 @@ struct user_request {
     struct str hash;  /* for create and passwd: password_hash() */
     struct str login; /* for revoke: one sign-in; absent: all */
 };
-/* Parses and checks {"do","tenant","name","role","password_hash","session"}; in mem. */
-must_check bool user_request_parse(struct str json, struct arena *mem, struct user_request *ret,
-                                   struct error *err);
+/* Checks the names; the password was checked before it was hashed. */
 must_check bool user_request_check(const struct user_request *r, struct error *err);
-struct str user_request_write(const struct user_request *r, struct arena *mem);
+const char *user_verb_name(enum user_verb verb); /* "create", "passwd" … */
 
 /* The store op of a request. */
 struct user_change {
@@ -40,7 +37,7 @@ must_check bool user_change_check(const struct user_request *r, const struct use
 
 /* Writes members of an open object: id, device, ip_address … */
 void login_write(struct js_writer *w, const struct login_row *row);
-/* Writes {"sessions":[…]}. */
+/* Writes {"sessions":[…],"count":…}. */
 void logins_write(struct buf *out, const struct login_row *rows, size_t n);
 
 #endif

@@ -38,28 +38,11 @@ static void write_tool(struct js_writer *w, const struct tool_row *row)
     js_kv_time(w, "approved_at", row->approved_ms);
 }
 
-void tools_write(struct buf *out, const struct tool_row *rows, size_t n, size_t full)
+void tool_write(struct js_writer *w, const struct tool_row *row)
 {
-    struct js_writer w;
-
-    js_begin(&w, out);
-    js_object(&w);
-    js_key(&w, STR("tools"));
-    js_array(&w);
-    for (size_t i = 0; i < n; i++) {
-        js_object(&w);
-        write_tool(&w, &rows[i]);
-        js_object_end(&w);
-    }
-    js_array_end(&w);
-    if (n && n == full) {
-        js_key(&w, STR("next"));
-        js_object(&w);
-        js_kv_string(&w, "server", rows[n - 1].server);
-        js_kv_string(&w, "name", rows[n - 1].name);
-        js_object_end(&w);
-    }
-    js_object_end(&w);
+    js_object(w);
+    write_tool(w, row);
+    js_object_end(w);
 }
 
 void tool_diff_write(struct buf *out, const struct tool_row *row)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tools as commands show them: the same JSON from a running Holdfast and from the store alone. */
+/* Tools as the API shows them. */
 #ifndef HOLDFAST_PINS_TOOL_JSON_H
 #define HOLDFAST_PINS_TOOL_JSON_H
 
@@ -8,8 +8,8 @@
 
 /* "approved", "changed", "new" (never approved), "gone". */
 const char *tool_state(const struct tool_row *row);
-/* {"tools":[…],"next":{"server":…,"name":…}}; next only when the page is full. */
-void tools_write(struct buf *out, const struct tool_row *rows, size_t n, size_t full);
+/* {"server":…,"name":…,"state":…} */
+void tool_write(struct js_writer *w, const struct tool_row *row);
 /* {"server":…,"name":…,"state":…,"diff":"…"}: the diff from the approved to the last definition. */
 void tool_diff_write(struct buf *out, const struct tool_row *row);
 #define TOOL_SHOWN_DIFF (256u * 1024)

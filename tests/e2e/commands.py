@@ -64,7 +64,7 @@ def events(hf, after=None, bodies=True):
     """Every event after the one named, oldest first, from the running program."""
     found, limit = [], 200
     while True:
-        more = control(hf, f'/control/events?limit={limit}&bodies={int(bodies)}' + (f'&after={after}' if after else ''))
+        more = control(hf, f'/api/v1/audit/events?limit={limit}&bodies={int(bodies)}' + (f'&after={after}' if after else ''))
         if more.status == 504 and limit > 1:  # the machine is busy
             limit //= 2
             continue

@@ -214,8 +214,8 @@ def test_key_list__shows_what_was_asked_for(holdfast):
 def test_key_list__goes_on_past_a_page(holdfast):
     hf = holdfast(settings={})
     for _ in range(201):
-        reply = control(hf, 'POST', '/control/keys', b'{"name":"many"}')
-        assert reply.status == 200
+        reply = control(hf, 'POST', '/api/v1/keys', b'{"name":"many"}')
+        assert reply.status == 201
     assert len(listed(hf)) == 201
 
 
@@ -243,15 +243,17 @@ def test_key_revoke__of_an_unknown_or_revoked_one_says_so(holdfast):
         assert done.returncode == 1 and 'no such key' in done.stderr
 
 
-def test_control_keys__are_for_the_local_admin_alone(holdfast):
+def test_socket__has_the_operations_and_nothing_of_control_but_the_pipe(holdfast):
     hf = holdfast(settings=REQUIRED)
-    key = create(hf, '--role', 'admin')
-    assert control(hf, 'GET', '/control/keys').status == 200
+    key = create(hf, '--role', 'member')
+    assert control(hf, 'GET', '/api/v1/keys').status == 200
     for path in ('/control/keys', '/control/events?limit=1', '/control/status'):
-        assert control(hf, 'GET', path, headers=key.headers).status == 403, path
+        assert control(hf, 'GET', path).status == 404, path
         assert hf.request('GET', path, key.headers).status == 404, path
-    assert control(hf, 'POST', '/control/keys', b'{"role":"boss"}').status == 400
-    assert control(hf, 'POST', '/control/keys', b'{"roles":"admin"}').status == 400
+    for path in ('/api/v1/keys', '/api/v1/audit/events?limit=1', '/api/v1/system'):
+        assert control(hf, 'GET', path, headers=key.headers).status == 403, path
+    assert control(hf, 'POST', '/api/v1/keys', b'{"role":"boss"}').status == 400
+    assert control(hf, 'POST', '/api/v1/keys', b'{"roles":"admin"}').status == 400
 
 
 def test_key__ends_at_its_end_with_what_is_open(holdfast):

@@ -14,7 +14,7 @@ CALL = json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': 'tools/call',
 PATHS = [('POST', '/mcp/up'), ('GET', '/mcp/up'), ('DELETE', '/mcp/up'), ('POST', '/mcp'), ('GET', '/mcp'), ('GET', '/sse'),
          ('POST', '/mcp/messages?session_id=x'), ('GET', '/healthz'), ('GET', '/readyz'), ('GET', '/metrics'), ('GET', '/'),
          ('GET', '/ui/'), ('GET', '/api/v1/sessions'), ('POST', '/api/v1/sessions'), ('GET', '/.well-known/oauth-protected-resource'),
-         ('GET', '/control/status'), ('OPTIONS', '/mcp/up'), ('GET', '/no/such/path')]
+         ('POST', '/control/pipe'), ('OPTIONS', '/mcp/up'), ('GET', '/no/such/path')]
 LISTED = 'https://app.example:8443'
 LOOPBACK = 'http://localhost:3000'
 
@@ -227,8 +227,8 @@ def test_preflight__from_the_public_network_is_let_in_for_listed_origins_only(hf
 
 def test_preflight__is_not_for_paths_that_do_not_exist_nor_for_plain_options(hf):
     assert preflight(hf, '/no/such/path').status == 404
-    assert preflight(hf, '/control/status').status == preflight(hf, '/%63ontrol/status').status == 404
-    assert hf.request('PUT', '/control/status').status == 404
+    assert preflight(hf, '/control/pipe').status == preflight(hf, '/%63ontrol/pipe').status == 404
+    assert hf.request('PUT', '/control/pipe').status == 404
     assert hf.request('OPTIONS', '/mcp/up', {'Origin': LISTED}).status == 405
 
 

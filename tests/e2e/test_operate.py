@@ -251,7 +251,7 @@ def test_sighup__adds_and_removes_and_leaves_the_rest_alone(holdfast, stdio_serv
     assert again.result['structuredContent'] == {'count': 2, 'pid': pid}
     assert 'holdfast/state-lost' not in again.result.get('_meta', {})
     wait_for(lambda: not [p for p in gone_record.starts() if is_alive(p)], 'the removed server to end')
-    assert [s['name'] for s in control(hf, '/control/status').json()['servers']] in (['new', 'keep', 'session'], ['keep', 'new', 'session'])
+    assert [s['name'] for s in control(hf, '/api/v1/servers').json()['servers']] in (['new', 'keep', 'session'], ['keep', 'new', 'session'])
 
 
 def test_sighup__a_changed_server_is_started_anew_and_says_so(holdfast, stdio_server):

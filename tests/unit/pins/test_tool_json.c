@@ -30,24 +30,6 @@ TEST(test_tool_state__says_how_it_stands_to_what_was_approved)
     assert_string_equal(state_of(1, 1, true), "gone");
 }
 
-static bool has_next(size_t n, size_t full)
-{
-    struct tool_row rows[3] = {row_of(1, 1, false), row_of(1, 1, false), row_of(1, 1, false)};
-    struct buf out;
-    buf_init(&out, 1 << 20);
-    tools_write(&out, rows, n, full);
-    bool next = memmem(out.p, out.n, "\"next\"", 6) != NULL;
-    buf_release(&out);
-    return next;
-}
-
-TEST(test_tools_write__a_full_page_names_the_next_one)
-{
-    assert_false(has_next(0, 3));
-    assert_false(has_next(2, 3));
-    assert_true(has_next(3, 3));
-}
-
 /* The diff that is written of a new tool, in *ret. */
 static void write_diff(struct str definition, struct buf *ret)
 {

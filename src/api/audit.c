@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /audit: pages of events, and executions, which are joined from them.  A caller sees the events of
+ * its tenant; the local admin those of every tenant.  The query lane reads the pages, so a slow list
+ * never delays a call. */
+#include "api/cursor.h"
+#include "api/job.h"
+#include "api/page.h"
+
+#include "audit/event_id.h"
+#include "audit/event_json.h"
+#include "audit/event_query.h"
+#include "audit/executions.h"
+#include "base/clock.h"
+
+#define EVENTS_BYTES (256u * 1024 * 1024)
+#define SEARCH_MS 200 /* a page of executions ends after this time with what it has found */
+
+struct events_job {
+    struct api_job j;
+    struct read_job read;
+    struct event_filter filter;
+    unsigned limit;
+    struct page_place place;
+    struct str link;
+};
+
+/* Every filter is part of what a cursor belongs to. */
+static struct str about_query(const struct api_call *c, const char *list)
+{
+    struct str query = c->http->head->query, about = str_of(list);
+
+    while (query.n) {
+        struct str pair = str_split(&query, '&');
+        if (!str_starts(pair, STR("cursor=")) && !str_starts(pair, STR("limit=")))
+            about = arena_printf(c->mem, "%.*s&%.*s", STR_ARG(about), STR_ARG(pair));
+    }
+    return about;
+}
+
+/* The URL of this page without its cursor. */
+static struct str own_url(const struct api_call *c, const char *path)
+{
+    struct str query = c->http->head->query, url = arena_printf(c->mem, "%s?", path);
+
+    while (query.n) {
+        struct str pair = str_split(&query, '&');
+        if (pair.n && !str_starts(pair, STR("cursor=")))
+            url = arena_printf(c->mem, "%.*s%s%.*s", STR_ARG(url),
+                               url.p[url.n - 1] == '?' ? "" : "&", STR_ARG(pair));
+    }
+    return url;
+}
+
+/* ?cursor= as the event that the page before ended with; 0: none.  false: the refusal was sent. */
+static bool read_cursor(struct api_call *c, struct str about, int64_t *ret)
+{
+    struct str cursor, row;
+
+    *ret = 0;
+    if (!api_query(c, "cursor", &cursor))
+        return false;
+    if (cursor.p &&
+        (!cursor_read(cursor, &c->who, about, c->mem, &row) || !event_id_parse(row, ret)))
+        return page_refuse_cursor(c);
+    return true;
+}
+
+/* Events. */
+
+static bool run_events(struct read_job *job, struct store *store)
+{
+    struct events_job *e = container_of(job, struct events_job, read);
+    struct event_row *rows = NULL;
+    char last[EVENT_ID_TEXT];
+    struct js_writer w;
+    int64_t scanned = 0;
+    size_t n = 0;
+
+    e->filter.ret_scanned = &scanned;
+    if (!store_events_page(store, &e->filter, e->limit, e->j.mem, &rows, &n, &job->err))
+        return false;
+    int64_t end = scanned ? scanned : n == e->limit ? rows[n - 1].id : 0;
+    js_begin(&w, &e->j.out);
+    js_object(&w);
+    events_write(&w, rows, n, scanned);
+    e->link =
+        page_end(&e->place, &w, n, end ? str_of(event_id_format(end, last)) : STR_NONE, e->j.mem);
+    return true;
+}
+
+static void on_events(struct read_job *job)
+{
+    struct events_job *e = container_of(job, struct events_job, read);
+
+    if (job->ok)
+        api_job_end(&e->j, 200, e->link);
+    else
+        api_job_refuse(&e->j, &job->err);
+}
+
+static bool read_events_query(struct api_call *c, struct events_job *e)
+{
+    struct str query = c->http->head->query.p ? c->http->head->query : STR("");
+    struct error err;
+    int64_t from;
+
+    if (!audit_events_query_parse(query, &e->filter, &e->limit, e->j.mem, &err)) {
+        api_refuse(c, err.code, "%s", err.text);
+        return false;
+    }
+    e->place.about = about_query(c, "events");
+    if (!api_tenant(c, e->filter.tenant, &e->filter.tenant) ||
+        !read_cursor(c, e->place.about, &from))
+        return false;
+    if (from && e->filter.newest_first)
+        e->filter.before = from;
+    else if (from)
+        e->filter.after = from;
+    return true;
+}
+
+void api_list_events(struct api_call *c)
+{
+    struct events_job *e = api_job_new(sizeof(*e), EVENTS_BYTES, c);
+
+    e->place.who = &c->who;
+    if (!read_events_query(c, e)) {
+        api_job_drop(&e->j);
+        return;
+    }
+    e->place.url = own_url(c, "/api/v1/audit/events");
+    e->read = (struct read_job){.run = run_events, .done = on_events};
+    if (!lane_query(c->sv->lanes, &e->read))
+        api_job_busy(&e->j);
+}
+
+/* Executions. */
+
+struct executions_job {
+    struct api_job j;
+    struct read_job read;
+    struct execution_filter filter;
+    struct page_place place;
+    struct str link;
+    int64_t id; /* one execution */
+    struct str tenant;
+};
+
+static bool run_executions(struct read_job *job, struct store *store)
+{
+    struct executions_job *x = container_of(job, struct executions_job, read);
+    struct execution *rows = NULL;
+    char last[EVENT_ID_TEXT];
+    struct js_writer w;
+    int64_t end = 0;
+    size_t n = 0;
+
+    x->filter.until_ms = clock_mono_ms() + SEARCH_MS;
+    x->filter.ret_end = &end;
+    struct event_source *source = event_source_borrowing(store);
+    bool ok = executions_newest(source, &x->filter, x->j.mem, &rows, &n, &job->err);
+    event_source_close(source);
+    if (!ok)
+        return false;
+    js_begin(&w, &x->j.out);
+    js_object(&w);
+    js_key(&w, STR("executions"));
+    js_array(&w);
+    for (size_t i = 0; i < n; i++)
+        execution_to_json(&rows[i], &w);
+    js_array_end(&w);
+    x->link =
+        page_end(&x->place, &w, n, end ? str_of(event_id_format(end, last)) : STR_NONE, x->j.mem);
+    return true;
+}
+
+static void on_executions(struct read_job *job)
+{
+    struct executions_job *x = container_of(job, struct executions_job, read);
+
+    if (job->ok)
+        api_job_end(&x->j, 200, x->link);
+    else
+        api_job_refuse(&x->j, &job->err);
+}
+
+static bool read_since(struct api_call *c, int64_t *ret_ms)
+{
+    struct str since;
+    int64_t ms;
+
+    if (!api_query(c, "since", &since))
+        return false;
+    if (since.p && !clock_parse_duration(since, &ms)) {
+        api_refuse(c, ERR_BAD_INPUT, "?since= takes a duration such as 30m, 24h or 7d");
+        return false;
+    }
+    *ret_ms = since.p ? clock_wall_ms() - ms : 0;
+    return true;
+}
+
+static bool read_executions_query(struct api_call *c, struct executions_job *x)
+{
+    struct execution_filter *f = &x->filter;
+    struct str tenant;
+    int64_t from, limit;
+
+    f->events.kind = -1;
+    x->place.about = about_query(c, "executions");
+    if (!api_query(c, "tenant", &tenant) || !api_tenant(c, tenant, &f->events.tenant) ||
+        !api_query(c, "server", &f->events.server) || !api_query(c, "tool", &f->events.tool) ||
+        !api_query(c, "session", &f->session) || !api_query(c, "outcome", &f->outcome) ||
+        !read_since(c, &f->events.since_ms) || !read_cursor(c, x->place.about, &from) ||
+        !api_query_number(c, "limit", 1, STORE_PAGE_MAX, 50, &limit))
+        return false;
+    f->events.before = from;
+    f->limit = (unsigned)limit;
+    return true;
+}
+
+void api_list_audit_executions(struct api_call *c)
+{
+    struct executions_job *x = api_job_new(sizeof(*x), EVENTS_BYTES, c);
+
+    x->place.who = &c->who;
+    if (!read_executions_query(c, x)) {
+        api_job_drop(&x->j);
+        return;
+    }
+    x->place.url = own_url(c, "/api/v1/audit/executions");
+    x->read = (struct read_job){.run = run_executions, .done = on_executions};
+    if (!lane_query(c->sv->lanes, &x->read))
+        api_job_busy(&x->j);
+}
+
+/* One execution with its events. */
+
+static bool run_execution(struct read_job *job, struct store *store)
+{
+    struct executions_job *x = container_of(job, struct executions_job, read);
+    struct event_source *source = event_source_borrowing(store);
+    struct event_row *events = NULL;
+    struct execution found;
+    struct js_writer w;
+    size_t n = 0;
+
+    bool ok = execution_get(source, x->id, x->j.mem, &found, &events, &n, &job->err);
+    event_source_close(source);
+    if (ok && x->tenant.p && !str_eq(x->tenant, found.event.tenant))
+        ok = error_set(&job->err, ERR_NOT_FOUND,
+                       "there is no such execution; see GET /api/v1/audit/executions");
+    if (!ok)
+        return false;
+    js_begin(&w, &x->j.out);
+    js_object(&w);
+    js_key(&w, STR("execution"));
+    execution_to_json(&found, &w);
+    js_key(&w, STR("events"));
+    js_array(&w);
+    for (size_t i = 0; i < n; i++)
+        event_to_json(&events[i], &w);
+    js_array_end(&w);
+    js_object_end(&w);
+    return true;
+}
+
+void api_get_audit_execution(struct api_call *c)
+{
+    struct executions_job *x = api_job_new(sizeof(*x), EVENTS_BYTES, c);
+    struct error err;
+
+    x->tenant = api_is_local(c) ? STR_NONE : c->who.tenant;
+    if (!event_id_parse(c->match.params[0], &x->id)) {
+        error_set(&err, ERR_NOT_FOUND,
+                  "there is no such execution; see GET /api/v1/audit/executions");
+        api_job_refuse(&x->j, &err);
+        return;
+    }
+    x->read = (struct read_job){.run = run_execution, .done = on_executions};
+    if (!lane_query(c->sv->lanes, &x->read))
+        api_job_busy(&x->j);
+}
