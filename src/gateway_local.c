@@ -29,7 +29,6 @@ struct gateway_local {
     struct storage *storage; /* NULL: only reads */
     struct front front;
     struct api_services api;
-    struct audit *audit; /* NULL: only reads */
     struct http_server *server;
     bool anchored;
 };
@@ -56,7 +55,7 @@ static bool open_for_changes(struct gateway_local *g, struct error *err)
         .max_body = g->front.config->limit_audit_body,
         .anchor_file = datadir_path(g->options.data_dir, "audit-anchors.jsonl", g->mem),
     };
-    g->audit = audit_new(&audit);
+    g->api.audit = audit_new(&audit);
     return true;
 }
 
@@ -139,7 +138,7 @@ static void on_anchored(void *arg)
 /* The audit of a command is short-lived, so the chain ends with an anchor. */
 static void write_anchor(struct gateway_local *g)
 {
-    audit_anchor(g->audit, on_anchored, g);
+    audit_anchor(g->api.audit, on_anchored, g);
     while (!g->anchored)
         loop_turn(g->api.loop);
 }
@@ -148,7 +147,7 @@ void gateway_local_close(struct gateway_local *g)
 {
     if (!g)
         return;
-    if (g->audit && g->server)
+    if (g->api.audit && g->server)
         write_anchor(g);
     http_server_free(g->server);
     storage_stop(g->storage);
@@ -156,8 +155,8 @@ void gateway_local_close(struct gateway_local *g)
         identity_stop(g->front.identity);
     lanes_free(g->api.lanes);
     identity_free(g->front.identity);
-    if (g->audit)
-        audit_free(g->audit);
+    if (g->api.audit)
+        audit_free(g->api.audit);
     if (g->api.loop)
         loop_free(g->api.loop);
     storage_close(g->storage);

@@ -244,6 +244,7 @@ void gateway_add_routes(struct gateway *g)
     g->api.upstreams = sv->upstreams;
     g->api.pins = sv->pins;
     g->api.calls = sv->calls;
+    g->api.audit = sv->audit;
     g->api.database = g->database;
     operate_start(&g->api);
     exchange_add_routes(sv);

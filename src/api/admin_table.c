@@ -213,6 +213,12 @@ const struct api_answer audit_executions_answers[] = {
 };
 const struct api_answer audit_execution_answers[] = {
     {200, "AuditExecutionDetail", "The execution."}, TOO_SLOW, {0}};
+const struct api_answer verify_answers[] = {
+    {200, "AuditProof", "Whether the chains of all tenants are whole."},
+    {409, "Problem", "A verification is under way."},
+    TOO_SLOW,
+    {0},
+};
 const struct api_answer system_answers[] = {{200, "System", "How it is."}, {0}};
 
 /* Members. */
@@ -383,6 +389,19 @@ const struct api_member audit_execution_list_members[] = {
 const struct api_member audit_execution_detail_members[] = {
     {"execution", "object", "AuditExecution", true, NULL, NULL, "The execution."},
     {"events", "array", "Event", true, NULL, NULL, "Its events, with their bodies."},
+    {0},
+};
+const struct api_member verify_members[] = {
+    {"ok", "boolean", NULL, true, NULL, NULL, "No event was changed or removed."},
+    {"last_anchor", "string", NULL, false, "date-time", NULL,
+     "A cut tail shows up to here; absent while there is no anchor."},
+    {"events", "integer", NULL, false, NULL, NULL,
+     "Events checked; this and the rest on the unix socket alone."},
+    {"writers", "integer", NULL, false, NULL, NULL, "Processes that wrote them."},
+    {"anchors", "integer", NULL, false, NULL, NULL, "Anchors among them."},
+    {"bodies_deleted", "integer", NULL, false, NULL, NULL, "Bodies that are no longer kept."},
+    {"unproven", "integer", NULL, false, NULL, NULL, "Events after the last anchor."},
+    {"reason", "string", NULL, false, NULL, NULL, "The first event that is wrong."},
     {0},
 };
 const struct api_member system_members[] = {

@@ -233,6 +233,8 @@ void api_approve_tools(struct api_call *c);
 void api_list_events(struct api_call *c);
 void api_list_audit_executions(struct api_call *c);
 void api_get_audit_execution(struct api_call *c);
+/* audit_verify.c */
+void api_verify_audit(struct api_call *c);
 /* system.c */
 void api_get_system(struct api_call *c);
 /* openapi.c */

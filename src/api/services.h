@@ -20,6 +20,7 @@ struct api_services {
     struct upstreams *upstreams;
     struct pins *pins;
     struct calls *calls;
+    struct audit *audit;
     struct str database; /* name of the database in use, for people */
 };
 

@@ -148,6 +148,12 @@ void audit_seal_event(const struct audit *a, struct redactor *redactor,
     sha256(e->body, e->stored_sha);
 }
 
+struct chain *audit_chain_to_verify(struct audit *a, const char **ret_anchor_file)
+{
+    *ret_anchor_file = a->anchor_file;
+    return chain_like(a->chain);
+}
+
 bool audit_append(struct store *store, struct chain *chain, struct store_op *ops, size_t n,
                   struct error *err)
 {

@@ -40,6 +40,7 @@ struct head {
 
 struct chain {
     struct hmac_key *hmac;
+    bool borrows_key;
     int64_t writer;
     struct map by_key;
     struct list heads;
@@ -54,23 +55,36 @@ struct chain {
     struct arena *records; /* records of the events in this transaction */
 };
 
+static struct chain *chain_new(struct hmac_key *hmac)
+{
+    struct chain *c = xcalloc(1, sizeof(*c));
+    c->hmac = hmac;
+    c->stale = true;
+    map_init(&c->by_key);
+    list_init(&c->heads);
+    buf_init(&c->scratch, SIZE_MAX / 4);  /* the sizes of rows bound it */
+    c->records = arena_new(SIZE_MAX / 4); /* bounded by the rows too */
+    return c;
+}
+
 bool chain_open(struct str key_file, bool create, int64_t writer, struct chain **ret,
                 struct error *err)
 {
     uint8_t key[CHAIN_KEY_BYTES];
     if (!chain_key_load(key_file, create, key, err))
         return false;
-    struct chain *c = xcalloc(1, sizeof(*c));
-    c->hmac = hmac_key_new(key, sizeof(key));
+    struct chain *c = chain_new(hmac_key_new(key, sizeof(key)));
     crypto_wipe(key, sizeof(key));
     c->writer = writer;
-    c->stale = true;
-    map_init(&c->by_key);
-    list_init(&c->heads);
-    buf_init(&c->scratch, SIZE_MAX / 4);  /* the sizes of rows bound it */
-    c->records = arena_new(SIZE_MAX / 4); /* bounded by the rows too */
     *ret = c;
     return true;
+}
+
+struct chain *chain_like(const struct chain *c)
+{
+    struct chain *like = chain_new(c->hmac);
+    like->borrows_key = true;
+    return like;
 }
 
 void chain_free(struct chain *c)
@@ -80,7 +94,8 @@ void chain_free(struct chain *c)
     for (struct list *node; (node = list_pop(&c->heads));)
         free(list_entry(node, struct head, link));
     map_release(&c->by_key);
-    hmac_key_free(c->hmac);
+    if (!c->borrows_key)
+        hmac_key_free(c->hmac);
     buf_release(&c->scratch);
     arena_free(c->records);
     free(c);

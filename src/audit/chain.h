@@ -14,6 +14,8 @@ struct chain;
  * operator how to continue. */
 must_check bool chain_open(struct str key_file, bool create, int64_t writer, struct chain **ret,
                            struct error *err);
+/* A chain without heads that borrows the key of `c`, to verify on another thread. */
+struct chain *chain_like(const struct chain *c) must_check;
 void chain_free(struct chain *c);
 struct write_hook chain_hook(struct chain *c);
 void chain_mac(struct chain *c, const uint8_t previous[32], const struct event_row *e,

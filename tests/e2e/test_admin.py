@@ -3,6 +3,7 @@
 nothing runs."""
 import json
 import os
+import sqlite3
 
 import pytest
 
@@ -11,7 +12,8 @@ import openapi
 from keys import create
 from rest import Rest, refused
 
-READS = ['/keys', '/servers', '/servers/sample', '/tools', '/servers/sample/tools', '/audit/events', '/audit/executions', '/system']
+READS = ['/keys', '/servers', '/servers/sample', '/tools', '/servers/sample/tools', '/audit/events', '/audit/executions',
+         '/audit/verify', '/system']
 
 
 class Checked(Rest):
@@ -232,6 +234,32 @@ def test_audit__pages_join_calls_across_their_ends(people):
     for order in ('oldest', 'newest'):
         events = people['admin'].get(f'/audit/events?limit=200&kind=intent&order={order}').json()['events']
         assert pages(people['admin'], f'/audit/events?limit=2&kind=intent&order={order}', 'events') == events
+
+
+def test_audit__is_proved_for_all_and_told_in_full_to_the_local_admin(people):
+    hf = people['admin'].holdfast
+    client = hf.client('/mcp/sample', headers=people['member'].headers)
+    for number in range(300):  # more than a page
+        client.call('echo', {'message': str(number)})
+    assert set(people['admin'].get('/audit/verify').json()) <= {'ok', 'last_anchor'}
+    assert people['auditor'].get('/audit/verify').json()['ok'] is True
+    [report] = commands.run_json(hf, 'audit', 'verify')
+    told = on_socket(hf, 'GET', '/audit/verify').json()
+    assert told['ok'] and told['events'] >= report['events'] > 600 and told['writers'] == report['writers'] == 1
+
+
+def test_audit__a_changed_event_is_found_and_named_to_the_local_admin(people):
+    hf = people['admin'].holdfast
+    assert people['admin'].post('/keys', {}).status == 201
+    hf.stop()
+    with sqlite3.connect(os.path.join(hf.data, 'holdfast.db')) as db:
+        last, = db.execute('SELECT MAX(rowid) FROM events').fetchone()
+        db.execute('DELETE FROM events WHERE rowid = (SELECT MIN(rowid) FROM events) AND rowid < ?', (last,))
+    hf.start()
+    told = on_socket(hf, 'GET', '/audit/verify').json()
+    assert told['ok'] is False and 'is missing' in told['reason']
+    assert people['admin'].get('/audit/verify').json()['ok'] is False
+    assert 'reason' not in people['admin'].get('/audit/verify').json()
 
 
 # In a command, while nothing runs.
