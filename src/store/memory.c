@@ -8,6 +8,7 @@
  * place). */
 #include "store/memory_impl.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -151,51 +152,31 @@ static enum verdict event_is_in(struct memory_store *s, const struct store_op *o
     return VERDICT_OK;
 }
 
-static enum verdict (*const verbs[OP_COUNT])(struct memory_store *, const struct store_op *,
-                                             int64_t) = {
-    [OP_SESSION_CREATE] = mem_session_create,
-    [OP_SESSION_PROMOTE] = mem_session_promote,
-    [OP_SESSION_END] = mem_session_end,
-    [OP_SESSION_USE] = mem_session_touch,
-    [OP_SESSION_PATCH] = mem_session_patch,
-    [OP_SESSION_REFRESH] = mem_session_refresh,
-    [OP_CONTEXT_PUT] = mem_context_put,
-    [OP_TENANT_ENSURE] = mem_tenant_ensure,
-    [OP_USER_ENSURE] = mem_user_ensure,
-    [OP_KEY_CREATE] = mem_key_create,
-    [OP_KEY_REVOKE] = mem_key_revoke,
-    [OP_KEY_USED] = mem_key_used,
-    [OP_IDEMPOTENCY_PUT] = mem_idempotency_put,
-    [OP_TENANT_KEY_PUT] = mem_tenant_key_put,
-    [OP_TENANT_KEY_WRAP] = mem_tenant_key_wrap,
-    [OP_SESSION_RESEAL] = mem_session_reseal,
-    [OP_USER_CREATE] = mem_user_create,
-    [OP_USER_PASSWORD] = mem_user_password,
-    [OP_USER_END] = mem_user_end,
-    [OP_LOGIN_FAILED] = mem_login_failed,
-    [OP_LOGIN_CREATE] = mem_login_create,
-    [OP_LOGIN_ROTATE] = mem_login_rotate,
-    [OP_LOGIN_REVOKE] = mem_login_revoke,
-    [OP_LOGINS_REVOKE] = mem_logins_revoke,
-    [OP_DOCUMENT_REVISE] = mem_document_revise,
-    [OP_DOCUMENT_MOVE] = mem_document_move,
-    [OP_DOCUMENT_END] = mem_document_end,
-    [OP_DOCUMENT_READ] = mem_document_read,
-    [OP_TOOL_SEEN] = mem_tool_seen,
-    [OP_TOOL_APPROVE] = mem_tool_approve,
-    [OP_SERVER_TELL] = mem_server_tell,
-    [OP_TRANSPORT_CREATE] = transport_create,
-    [OP_TRANSPORT_LINK] = transport_change,
-    [OP_TRANSPORT_TOUCH] = transport_change,
-    [OP_TRANSPORT_END] = transport_change,
-    [OP_LINK_PUT] = link_put,
-    [OP_LINK_END] = link_end,
-    [OP_EVENT_APPEND] = event_is_in,
-    [OP_WRITER_RENEW] = writer_change,
-    [OP_WRITER_END] = writer_change,
-    [OP_UNDELIVERED_PUT] = mem_undelivered_put,
-    [OP_UNDELIVERED_TAKE] = mem_undelivered_take,
+static const struct mem_op own_ops[] = {
+    {OP_TRANSPORT_CREATE, transport_create},
+    {OP_TRANSPORT_LINK, transport_change},
+    {OP_TRANSPORT_TOUCH, transport_change},
+    {OP_TRANSPORT_END, transport_change},
+    {OP_LINK_PUT, link_put},
+    {OP_LINK_END, link_end},
+    {OP_EVENT_APPEND, event_is_in},
+    {OP_WRITER_RENEW, writer_change},
+    {OP_WRITER_END, writer_change},
+    {0},
 };
+static const struct mem_op *op_of[OP_COUNT];
+
+static void register_ops(void)
+{
+    static const struct mem_op *const lists[] = {
+        mem_session_ops,  mem_registry_ops, mem_secret_ops, mem_login_ops,
+        mem_document_ops, mem_tool_ops,     own_ops,        mem_undelivered_ops};
+    for (size_t i = 0; i < countof(lists); i++)
+        for (const struct mem_op *op = lists[i]; op->run; op++)
+            op_of[op->kind] = op;
+    for (size_t i = 0; i < OP_COUNT; i++)
+        assert(op_of[i]);
+}
 
 #define MEM_TABLES 17
 struct mem_table {
@@ -275,7 +256,7 @@ static bool write_batch(struct store *store, struct store_op *ops, size_t n, str
     if (undoable)
         tables_save(s, before);
     for (size_t i = 0; ok && i < n; i++) {
-        ops[i].verdict = verbs[ops[i].kind](s, &ops[i], clock_life_ms());
+        ops[i].verdict = op_of[ops[i].kind]->run(s, &ops[i], clock_life_ms());
         ok = !store_op_is_refused(&ops[i], err);
     }
     if (ok)
@@ -485,6 +466,7 @@ static store_handler *handlers[VERB_COUNT];
 
 static void register_verbs(void)
 {
+    register_ops();
     store_handlers_add(handlers, own_verbs);
     store_handlers_add(handlers, mem_session_verbs);
     store_handlers_add(handlers, mem_registry_verbs);
@@ -494,6 +476,8 @@ static void register_verbs(void)
     store_handlers_add(handlers, mem_tool_verbs);
     store_handlers_add(handlers, mem_event_verbs);
     store_handlers_add(handlers, mem_undelivered_verbs);
+    for (size_t i = 0; i < VERB_COUNT; i++)
+        assert(handlers[i]);
 }
 
 static bool call_verb(struct store *store, struct store_call *c, struct error *err)

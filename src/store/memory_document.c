@@ -104,7 +104,8 @@ static void history_prune(struct memory_store *s, struct str id, int64_t max)
     }
 }
 
-enum verdict mem_document_revise(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict document_revise(struct memory_store *s, const struct store_op *op,
+                                    int64_t now_ms)
 {
     struct document_row *document = document_at(s, op->document->folder, op->document->path);
     (void)now_ms;
@@ -121,7 +122,7 @@ enum verdict mem_document_revise(struct memory_store *s, const struct store_op *
     return VERDICT_OK;
 }
 
-enum verdict mem_document_move(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict document_move(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     const struct document_row *d = op->document;
     struct document_row *row = document_at(s, d->folder, d->path);
@@ -134,7 +135,7 @@ enum verdict mem_document_move(struct memory_store *s, const struct store_op *op
     return VERDICT_OK;
 }
 
-enum verdict mem_document_end(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict document_end(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     struct document_row *row = document_at(s, op->document->folder, op->document->path);
     (void)now_ms;
@@ -205,7 +206,7 @@ static bool reads_renew(struct memory_store *s, const struct mem_read *fresh)
     return false;
 }
 
-enum verdict mem_document_read(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict document_read(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     const struct document_read_row *r = op->document_read;
     const struct session_row *session = mem_session_of(s, op->who, r->session_id);
@@ -346,6 +347,14 @@ static bool document_reads(struct store *store, struct store_call *c, struct err
     c->n = n;
     return true;
 }
+
+const struct mem_op mem_document_ops[] = {
+    {OP_DOCUMENT_REVISE, document_revise},
+    {OP_DOCUMENT_MOVE, document_move},
+    {OP_DOCUMENT_END, document_end},
+    {OP_DOCUMENT_READ, document_read},
+    {0},
+};
 
 const struct verb_handler mem_document_verbs[] = {
     {VERB_DOCUMENT, document},

@@ -75,6 +75,13 @@ static inline struct memory_store *mem_of(struct store *s)
     return container_of(s, struct memory_store, base);
 }
 
+/* The ops that each file applies; the last row is zero. */
+struct mem_op {
+    enum op_kind kind;
+    enum verdict (*run)(struct memory_store *s, const struct store_op *op, int64_t now_ms);
+};
+extern const struct mem_op mem_session_ops[], mem_registry_ops[], mem_secret_ops[], mem_login_ops[],
+    mem_document_ops[], mem_tool_ops[], mem_undelivered_ops[];
 /* The verbs that each file answers. */
 extern const struct verb_handler mem_session_verbs[], mem_registry_verbs[], mem_secret_verbs[],
     mem_login_verbs[], mem_document_verbs[], mem_tool_verbs[], mem_event_verbs[],
@@ -95,13 +102,6 @@ struct session_row *mem_session_reached(struct memory_store *s, const struct pri
 void mem_session_use(struct session_row *row, int64_t at_ms);
 /* A copy in `mem`; a session past its end has the status expired. */
 struct session_row *mem_session_copy(const struct session_row *row, struct arena *mem);
-enum verdict mem_session_create(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_session_promote(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_session_end(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_session_touch(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_session_patch(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_session_refresh(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_context_put(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_what *what);
 
 /* memory_registry.c */
@@ -114,43 +114,18 @@ void *mem_copy_row(struct arena *mem, const void *row, size_t size, const size_t
 void mem_tenant_make(struct memory_store *s, struct str id, int64_t now_ms);
 /* Writes op->context as the document `id`, without checking which sessions reach that document. */
 enum verdict mem_context_write(struct memory_store *s, const struct store_op *op, struct str id);
-enum verdict mem_tenant_ensure(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_user_ensure(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_key_create(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_key_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_key_used(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_idempotency_put(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 void mem_idempotency_reap(struct memory_store *s, int64_t now_ms, unsigned batch);
 
 /* memory_secret.c */
-enum verdict mem_tenant_key_put(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_tenant_key_wrap(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_session_reseal(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 struct user_row *mem_user_by_id(struct memory_store *s, struct str id);
 /* memory_login.c */
-enum verdict mem_user_create(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_user_password(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_user_end(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_login_failed(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_login_create(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_login_rotate(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_login_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_logins_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 void mem_logins_reap(struct memory_store *s, int64_t now_ms, unsigned batch);
 
 /* memory_document.c */
-enum verdict mem_document_revise(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_document_move(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_document_end(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_document_read(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 /* True also when there is no such session. */
 bool mem_session_is_over(const struct memory_store *s, struct str id);
 /* Deletes the reads of all sessions that are over, in one go. */
 void mem_document_reads_reap(struct memory_store *s);
-/* memory_tool.c */
-enum verdict mem_tool_seen(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_tool_approve(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_server_tell(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 
 /* memory_event.c */
 /* True when every id is free or taken by the same event. */
@@ -159,9 +134,6 @@ must_check bool mem_events_check(const struct memory_store *s, const struct stor
 void mem_events_append(struct memory_store *s, const struct store_op *ops, size_t n);
 void mem_fold_all(struct memory_store *s);
 /* memory_undelivered.c */
-enum verdict mem_undelivered_put(struct memory_store *s, const struct store_op *op, int64_t now_ms);
-enum verdict mem_undelivered_take(struct memory_store *s, const struct store_op *op,
-                                  int64_t now_ms);
 void mem_undelivered_reap(struct memory_store *s, int64_t now_ms, unsigned batch);
 
 #endif

@@ -48,7 +48,7 @@ static struct login_row *login_with(struct memory_store *s, const uint8_t hash[3
     return NULL;
 }
 
-enum verdict mem_user_create(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict user_create(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     struct user_row *row = mem_user_by_id(s, op->user->id);
     mem_tenant_make(s, op->user->tenant, now_ms);
@@ -86,7 +86,7 @@ static void revoke_all(struct memory_store *s, struct str tenant, struct str use
     }
 }
 
-enum verdict mem_user_password(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict user_password(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     struct user_row *row = user_of(s, op->user);
     if (!row || row->issuer.p)
@@ -98,7 +98,7 @@ enum verdict mem_user_password(struct memory_store *s, const struct store_op *op
     return VERDICT_OK;
 }
 
-enum verdict mem_user_end(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict user_end(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     struct user_row *row = user_of(s, op->user);
     if (!row)
@@ -108,7 +108,7 @@ enum verdict mem_user_end(struct memory_store *s, const struct store_op *op, int
     return VERDICT_OK;
 }
 
-enum verdict mem_login_failed(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict login_failed(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     struct user_row *row = user_of(s, op->user);
     if (!row)
@@ -153,7 +153,7 @@ static struct login_row *oldest(struct memory_store *s, struct str user_id, stru
     return old;
 }
 
-enum verdict mem_login_create(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict login_create(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     const struct login_row *l = op->login;
     struct user_row *user = mem_user_by_id(s, l->user_id);
@@ -179,7 +179,7 @@ enum verdict mem_login_create(struct memory_store *s, const struct store_op *op,
     return VERDICT_OK;
 }
 
-enum verdict mem_login_rotate(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict login_rotate(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     const struct login_row *l = op->login;
     struct login_row *token = login_with(s, l->refresh_hash);
@@ -210,7 +210,7 @@ enum verdict mem_login_rotate(struct memory_store *s, const struct store_op *op,
     return VERDICT_OK;
 }
 
-enum verdict mem_login_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict login_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     const struct login_row *l = op->login;
     struct login_row *row = login_by_id(s, l->id);
@@ -222,7 +222,7 @@ enum verdict mem_login_revoke(struct memory_store *s, const struct store_op *op,
     return VERDICT_OK;
 }
 
-enum verdict mem_logins_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict logins_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     const struct login_row *l = op->login;
     (void)now_ms;
@@ -313,6 +313,18 @@ static bool logins_page(struct store *store, struct store_call *c, struct error 
     c->n = n < c->limit ? n : c->limit;
     return true;
 }
+
+const struct mem_op mem_login_ops[] = {
+    {OP_USER_CREATE, user_create},
+    {OP_USER_PASSWORD, user_password},
+    {OP_USER_END, user_end},
+    {OP_LOGIN_FAILED, login_failed},
+    {OP_LOGIN_CREATE, login_create},
+    {OP_LOGIN_ROTATE, login_rotate},
+    {OP_LOGIN_REVOKE, login_revoke},
+    {OP_LOGINS_REVOKE, logins_revoke},
+    {0},
+};
 
 const struct verb_handler mem_login_verbs[] = {
     {VERB_USER_BY_NAME, user_by_name},

@@ -45,7 +45,7 @@ void mem_tenant_make(struct memory_store *s, struct str id, int64_t now_ms)
         (struct tenant_row){.id = arena_dup(s->mem, id), .created_ms = now_ms};
 }
 
-enum verdict mem_tenant_ensure(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict tenant_ensure(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     (void)now_ms;
     mem_tenant_make(s, op->tenant->id, op->tenant->created_ms);
@@ -70,7 +70,7 @@ static bool name_is_taken(const struct memory_store *s, const struct user_row *u
     return false;
 }
 
-enum verdict mem_user_ensure(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict user_ensure(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     struct user_row *row = mem_user_by_id(s, op->user->id);
     mem_tenant_make(s, op->user->tenant, now_ms);
@@ -98,7 +98,7 @@ static struct key_row *key_by_id(struct memory_store *s, struct str id)
     return NULL;
 }
 
-enum verdict mem_key_create(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict key_create(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     if (key_by_id(s, op->key->id))
         return VERDICT_DUPLICATE;
@@ -115,7 +115,7 @@ enum verdict mem_key_create(struct memory_store *s, const struct store_op *op, i
     return VERDICT_OK;
 }
 
-enum verdict mem_key_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict key_revoke(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     struct key_row *row = key_by_id(s, op->key->id);
     (void)now_ms;
@@ -125,7 +125,7 @@ enum verdict mem_key_revoke(struct memory_store *s, const struct store_op *op, i
     return VERDICT_OK;
 }
 
-enum verdict mem_key_used(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict key_used(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     struct key_row *row = key_by_id(s, op->key->id);
     (void)now_ms;
@@ -177,7 +177,8 @@ static struct idempotency_row *answer_of(struct memory_store *s, const struct pr
     return NULL;
 }
 
-enum verdict mem_idempotency_put(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict idempotency_put(struct memory_store *s, const struct store_op *op,
+                                    int64_t now_ms)
 {
     struct idempotency_row *row = answer_of(s, op->who, op->idempotency->key);
     if (row && row->expires_ms > now_ms)
@@ -363,6 +364,16 @@ static bool changes(struct store *store, struct store_call *c, struct error *err
     c->n = 0;
     return true;
 }
+
+const struct mem_op mem_registry_ops[] = {
+    {OP_TENANT_ENSURE, tenant_ensure},
+    {OP_USER_ENSURE, user_ensure},
+    {OP_KEY_CREATE, key_create},
+    {OP_KEY_REVOKE, key_revoke},
+    {OP_KEY_USED, key_used},
+    {OP_IDEMPOTENCY_PUT, idempotency_put},
+    {0},
+};
 
 const struct verb_handler mem_registry_verbs[] = {
     {VERB_CONTEXT_GET, context_get},

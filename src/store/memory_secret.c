@@ -26,7 +26,8 @@ static struct tenant_key_row *find(struct memory_store *s, struct str tenant, st
     return found;
 }
 
-enum verdict mem_tenant_key_put(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict tenant_key_put(struct memory_store *s, const struct store_op *op,
+                                   int64_t now_ms)
 {
     if (find(s, STR_NONE, op->tenant_key->id))
         return VERDICT_DUPLICATE;
@@ -39,7 +40,8 @@ enum verdict mem_tenant_key_put(struct memory_store *s, const struct store_op *o
     return VERDICT_OK;
 }
 
-enum verdict mem_tenant_key_wrap(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict tenant_key_wrap(struct memory_store *s, const struct store_op *op,
+                                    int64_t now_ms)
 {
     struct tenant_key_row *row = find(s, op->tenant_key->tenant, op->tenant_key->id);
     (void)now_ms;
@@ -50,7 +52,8 @@ enum verdict mem_tenant_key_wrap(struct memory_store *s, const struct store_op *
     return VERDICT_OK;
 }
 
-enum verdict mem_session_reseal(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict session_reseal(struct memory_store *s, const struct store_op *op,
+                                   int64_t now_ms)
 {
     (void)now_ms;
     for (size_t i = 0; i < s->n_sessions; i++) {
@@ -132,6 +135,13 @@ static bool sealed_page(struct store *store, struct store_call *c, struct error 
     c->n = n < c->limit ? n : c->limit;
     return true;
 }
+
+const struct mem_op mem_secret_ops[] = {
+    {OP_TENANT_KEY_PUT, tenant_key_put},
+    {OP_TENANT_KEY_WRAP, tenant_key_wrap},
+    {OP_SESSION_RESEAL, session_reseal},
+    {0},
+};
 
 const struct verb_handler mem_secret_verbs[] = {
     {VERB_TENANT_KEY_GET, tenant_key_get},

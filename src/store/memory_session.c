@@ -83,7 +83,8 @@ static bool tenant_has_room(const struct memory_store *s, const struct store_op 
     return op->max_counted < 0 || counted < op->max_counted;
 }
 
-enum verdict mem_session_create(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict session_create(struct memory_store *s, const struct store_op *op,
+                                   int64_t now_ms)
 {
     mem_tenant_make(s, op->who->tenant, now_ms);
     if (session_is_taken(s, op, now_ms))
@@ -101,7 +102,8 @@ enum verdict mem_session_create(struct memory_store *s, const struct store_op *o
     return VERDICT_OK;
 }
 
-enum verdict mem_session_promote(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict session_promote(struct memory_store *s, const struct store_op *op,
+                                    int64_t now_ms)
 {
     struct session_row *row = mem_session_of(s, op->who, op->session->id);
     if (!row)
@@ -120,7 +122,7 @@ enum verdict mem_session_promote(struct memory_store *s, const struct store_op *
     return VERDICT_OK;
 }
 
-enum verdict mem_session_end(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict session_end(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     struct session_row *row = mem_session_reached(s, op->who, op->session->id);
     if (!row || !session_row_is_live(row, now_ms))
@@ -159,7 +161,7 @@ static struct session_row *live_one(struct memory_store *s, const struct store_o
     return *ret == VERDICT_OK ? row : NULL;
 }
 
-enum verdict mem_session_touch(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict session_touch(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     enum verdict verdict;
     struct session_row *row = live_one(s, op, op->session->id, now_ms, &verdict);
@@ -173,7 +175,7 @@ enum verdict mem_session_touch(struct memory_store *s, const struct store_op *op
     return verdict;
 }
 
-enum verdict mem_session_patch(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict session_patch(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     static const struct {
         enum session_field field;
@@ -206,7 +208,8 @@ enum verdict mem_session_patch(struct memory_store *s, const struct store_op *op
     return VERDICT_OK;
 }
 
-enum verdict mem_session_refresh(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict session_refresh(struct memory_store *s, const struct store_op *op,
+                                    int64_t now_ms)
 {
     enum verdict verdict;
     struct session_row *row = live_one(s, op, op->session->id, now_ms, &verdict);
@@ -218,7 +221,7 @@ enum verdict mem_session_refresh(struct memory_store *s, const struct store_op *
     return verdict;
 }
 
-enum verdict mem_context_put(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict context_put(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     enum verdict verdict;
     struct session_row *row = live_one(s, op, op->context->session_id, now_ms, &verdict);
@@ -429,6 +432,13 @@ struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_what *
         row->status = SESSION_IDLE;
     return done;
 }
+
+const struct mem_op mem_session_ops[] = {
+    {OP_SESSION_CREATE, session_create}, {OP_SESSION_PROMOTE, session_promote},
+    {OP_SESSION_END, session_end},       {OP_SESSION_USE, session_touch},
+    {OP_SESSION_PATCH, session_patch},   {OP_SESSION_REFRESH, session_refresh},
+    {OP_CONTEXT_PUT, context_put},       {0},
+};
 
 const struct verb_handler mem_session_verbs[] = {
     {VERB_SESSION_BY_HANDLE, session_by_handle}, {VERB_SESSION_BY_ID, session_by_id},

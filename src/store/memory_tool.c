@@ -26,7 +26,7 @@ static bool is_approved(const struct tool_row *row)
     return memcmp(row->approved, none, sizeof(none)) != 0;
 }
 
-enum verdict mem_tool_seen(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict tool_seen(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     struct tool_row *row = find(s, op->tool);
     (void)now_ms;
@@ -48,7 +48,7 @@ enum verdict mem_tool_seen(struct memory_store *s, const struct store_op *op, in
     return VERDICT_OK;
 }
 
-enum verdict mem_tool_approve(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict tool_approve(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     struct tool_row *row = find(s, op->tool);
     (void)now_ms;
@@ -112,7 +112,7 @@ static const size_t server_texts[] = {
     offsetof(struct server_row, last_error),
 };
 
-enum verdict mem_server_tell(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict server_tell(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
     const struct server_row *told = op->server;
     struct server_row *row = NULL;
@@ -161,6 +161,13 @@ static bool servers_page(struct store *store, struct store_call *c, struct error
     c->n = n < c->limit ? n : c->limit;
     return true;
 }
+
+const struct mem_op mem_tool_ops[] = {
+    {OP_TOOL_SEEN, tool_seen},
+    {OP_TOOL_APPROVE, tool_approve},
+    {OP_SERVER_TELL, server_tell},
+    {0},
+};
 
 const struct verb_handler mem_tool_verbs[] = {
     {VERB_TOOLS_PAGE, tools_page},

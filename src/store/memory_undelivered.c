@@ -34,7 +34,8 @@ static void drop(struct memory_store *s, struct undelivered_row *row)
     memmove(row, row + 1, (--s->n_undelivered - at) * sizeof(*row));
 }
 
-enum verdict mem_undelivered_put(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict undelivered_put(struct memory_store *s, const struct store_op *op,
+                                    int64_t now_ms)
 {
     (void)now_ms;
     if (!mem_session_of(s, op->who, op->undelivered->session_id))
@@ -52,7 +53,8 @@ enum verdict mem_undelivered_put(struct memory_store *s, const struct store_op *
     return VERDICT_OK;
 }
 
-enum verdict mem_undelivered_take(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict undelivered_take(struct memory_store *s, const struct store_op *op,
+                                     int64_t now_ms)
 {
     struct undelivered_row *row = row_of(s, op->who, op->undelivered->id, now_ms);
     if (!row)
@@ -125,6 +127,12 @@ static bool undelivered_page(struct store *store, struct store_call *c, struct e
     c->n = n;
     return true;
 }
+
+const struct mem_op mem_undelivered_ops[] = {
+    {OP_UNDELIVERED_PUT, undelivered_put},
+    {OP_UNDELIVERED_TAKE, undelivered_take},
+    {0},
+};
 
 const struct verb_handler mem_undelivered_verbs[] = {
     {VERB_UNDELIVERED_GET, undelivered_get},

@@ -6,6 +6,7 @@
  * Changes that other nodes must learn of at once are rows of mcp.changes. */
 #include "store/postgres_impl.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,9 +27,22 @@ static void pg_close(struct store *store)
 }
 
 static store_handler *handlers[VERB_COUNT];
+const struct pg_verb *pg_verbs[OP_COUNT];
+
+static void register_ops(void)
+{
+    static const struct pg_verb *const lists[] = {pg_verb_ops, pg_login_ops, pg_document_ops,
+                                                  pg_tool_ops};
+    for (size_t i = 0; i < countof(lists); i++)
+        for (const struct pg_verb *v = lists[i]; v->statement; v++)
+            pg_verbs[v->kind] = v;
+    for (size_t i = 0; i < OP_COUNT; i++)
+        assert(pg_verbs[i]);
+}
 
 static void register_verbs(void)
 {
+    register_ops();
     store_handlers_add(handlers, pg_read_verbs);
     store_handlers_add(handlers, pg_registry_verbs);
     store_handlers_add(handlers, pg_document_verbs);
@@ -37,6 +51,8 @@ static void register_verbs(void)
     store_handlers_add(handlers, pg_fold_verbs);
     store_handlers_add(handlers, pg_reap_verbs);
     store_handlers_add(handlers, pg_write_verbs);
+    for (size_t i = 0; i < VERB_COUNT; i++)
+        assert(handlers[i] || sql_statement_text(i * SQL_VARIANTS_MAX, SQL_POSTGRES));
 }
 
 static bool pg_call(struct store *store, struct store_call *c, struct error *err)

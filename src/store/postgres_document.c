@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-void pg_document_revise(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+static void document_revise(struct pg_params *p, const struct store_op *op,
+                            int64_t now_ms unused_arg)
 {
     const struct revision_row *r = op->revision;
     pg_own_uuid(p, op->document->id);
@@ -25,27 +26,27 @@ void pg_document_revise(struct pg_params *p, const struct store_op *op, int64_t 
     pg_int(p, r->history_max);
 }
 
-void pg_document_revised(struct pg_row *r, const struct store_op *op)
+static void document_revised(struct pg_row *r, const struct store_op *op)
 {
     revision_row_name(op->revision, pg_peek_bytes(r));
     op->revision->revision = pg_get_int(r);
 }
 
-void pg_document_move(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+static void document_move(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
 {
     pg_text(p, op->document->folder);
     pg_text(p, op->document->path);
     pg_text(p, op->document->new_path);
 }
 
-void pg_document_end(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+static void document_end(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
 {
     pg_text(p, op->document->folder);
     pg_text(p, op->document->path);
     pg_instant(p, op->document->ended_ms);
 }
 
-void pg_document_read(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+static void document_read(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
     const struct document_read_row *r = op->document_read;
     pg_uuid(p, r->session_id);
@@ -82,6 +83,14 @@ static bool document_revision(struct store *s, struct store_call *c, struct erro
     struct revision_row *row = c->rows;
     return !row || row->content.p || read_parts(pg_of(s), row, c->mem, err);
 }
+
+const struct pg_verb pg_document_ops[] = {
+    {OP_DOCUMENT_REVISE, PG_DOCUMENT_REVISE, document_revise, document_revised},
+    {OP_DOCUMENT_MOVE, PG_DOCUMENT_MOVE, document_move, NULL},
+    {OP_DOCUMENT_END, PG_DOCUMENT_END, document_end, NULL},
+    {OP_DOCUMENT_READ, PG_DOCUMENT_READ, document_read, NULL},
+    {0},
+};
 
 const struct verb_handler pg_document_verbs[] = {
     {VERB_DOCUMENT_REVISION, document_revision},

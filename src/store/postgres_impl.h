@@ -248,6 +248,7 @@ struct migrate_driver pg_migrate_driver(struct pg_store *s);
 
 /* postgres_verb.c */
 struct pg_verb {
+    enum op_kind kind;
     enum pg_statement statement;
     /* Adds all parameters but the last one, which every verb has: whether the op is required.  NULL
      * for events, which are collected into segments. */
@@ -255,16 +256,9 @@ struct pg_verb {
     /* Reads the columns after the verdict OK; NULL: there are none. */
     void (*take)(struct pg_row *r, const struct store_op *op);
 };
-extern const struct pg_verb pg_verbs[OP_COUNT];
-/* postgres_login.c */
-typedef void pg_params_fn(struct pg_params *p, const struct store_op *op, int64_t now_ms);
-pg_params_fn pg_user_create, pg_user_password, pg_user_end, pg_login_failed, pg_login_create,
-    pg_login_rotate, pg_login_revoke, pg_logins_revoke;
-/* postgres_tool.c */
-pg_params_fn pg_tool_seen, pg_tool_approve, pg_server_tell;
-/* postgres_document.c */
-pg_params_fn pg_document_revise, pg_document_move, pg_document_end, pg_document_read;
-void pg_document_revised(struct pg_row *r, const struct store_op *op);
+/* The ops that each file applies; the last row is zero. */
+extern const struct pg_verb pg_verb_ops[], pg_login_ops[], pg_document_ops[], pg_tool_ops[];
+extern const struct pg_verb *pg_verbs[OP_COUNT]; /* all of them */
 /* postgres_write.c */
 bool pg_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
 

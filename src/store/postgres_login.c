@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-void pg_user_create(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+static void user_create(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
     const struct user_row *u = op->user;
     pg_own_uuid(p, u->id);
@@ -17,7 +17,7 @@ void pg_user_create(struct pg_params *p, const struct store_op *op, int64_t now_
     pg_instant(p, now_ms);
 }
 
-void pg_user_password(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+static void user_password(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
     pg_uuid(p, op->user->id);
     pg_text(p, op->user->tenant);
@@ -25,7 +25,7 @@ void pg_user_password(struct pg_params *p, const struct store_op *op, int64_t no
     pg_instant(p, now_ms);
 }
 
-void pg_user_end(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+static void user_end(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
     pg_uuid(p, op->user->id);
     pg_text(p, op->user->tenant);
@@ -33,7 +33,7 @@ void pg_user_end(struct pg_params *p, const struct store_op *op, int64_t now_ms)
     pg_instant(p, now_ms);
 }
 
-void pg_login_failed(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+static void login_failed(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
     pg_uuid(p, op->user->id);
     pg_text(p, op->user->tenant);
@@ -43,7 +43,7 @@ void pg_login_failed(struct pg_params *p, const struct store_op *op, int64_t now
     pg_instant(p, now_ms);
 }
 
-void pg_login_create(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+static void login_create(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
     const struct login_row *l = op->login;
     pg_own_uuid(p, l->id);
@@ -60,7 +60,7 @@ void pg_login_create(struct pg_params *p, const struct store_op *op, int64_t now
     pg_instant(p, now_ms);
 }
 
-void pg_login_rotate(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+static void login_rotate(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
     const struct login_row *l = op->login;
     pg_own_uuid(p, l->id);
@@ -72,7 +72,7 @@ void pg_login_rotate(struct pg_params *p, const struct store_op *op, int64_t now
     pg_instant(p, now_ms);
 }
 
-void pg_login_revoke(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+static void login_revoke(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
     const struct login_row *l = op->login;
     pg_uuid(p, l->id);
@@ -83,7 +83,7 @@ void pg_login_revoke(struct pg_params *p, const struct store_op *op, int64_t now
     pg_instant(p, now_ms);
 }
 
-void pg_logins_revoke(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+static void logins_revoke(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
     const struct login_row *l = op->login;
     pg_text(p, l->tenant);
@@ -92,3 +92,15 @@ void pg_logins_revoke(struct pg_params *p, const struct store_op *op, int64_t no
     pg_text(p, l->revoke_reason);
     pg_instant(p, now_ms);
 }
+
+const struct pg_verb pg_login_ops[] = {
+    {OP_USER_CREATE, PG_USER_CREATE, user_create, NULL},
+    {OP_USER_PASSWORD, PG_USER_PASSWORD, user_password, NULL},
+    {OP_USER_END, PG_USER_END, user_end, NULL},
+    {OP_LOGIN_FAILED, PG_LOGIN_FAILED, login_failed, NULL},
+    {OP_LOGIN_CREATE, PG_LOGIN_CREATE, login_create, NULL},
+    {OP_LOGIN_ROTATE, PG_LOGIN_ROTATE, login_rotate, NULL},
+    {OP_LOGIN_REVOKE, PG_LOGIN_REVOKE, login_revoke, NULL},
+    {OP_LOGINS_REVOKE, PG_LOGINS_REVOKE, logins_revoke, NULL},
+    {0},
+};

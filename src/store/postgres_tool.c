@@ -3,7 +3,7 @@
  * because servers choose them. */
 #include "store/postgres_impl.h"
 
-void pg_tool_seen(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+static void tool_seen(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
 {
     static const uint8_t none[32];
     const struct tool_row *t = op->tool;
@@ -19,7 +19,7 @@ void pg_tool_seen(struct pg_params *p, const struct store_op *op, int64_t now_ms
     pg_time(p, t->approved_ms);
 }
 
-void pg_tool_approve(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+static void tool_approve(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
 {
     const struct tool_row *t = op->tool;
     pg_text(p, t->server);
@@ -30,7 +30,14 @@ void pg_tool_approve(struct pg_params *p, const struct store_op *op, int64_t now
 
 /* Servers. */
 
-void pg_server_tell(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+static void server_tell(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
 {
     pg_row_params(p, &sql_server, op->server, NULL);
 }
+
+const struct pg_verb pg_tool_ops[] = {
+    {OP_TOOL_SEEN, PG_TOOL_SEEN, tool_seen, NULL},
+    {OP_TOOL_APPROVE, PG_TOOL_APPROVE, tool_approve, NULL},
+    {OP_SERVER_TELL, PG_SERVER_TELL, server_tell, NULL},
+    {0},
+};

@@ -40,7 +40,7 @@ static bool prepare_all(struct batch *b, struct error *err)
         !pg_prepare(b->s, PG_CHANGES_NUMBER, err))
         return false;
     for (size_t i = 0; i < b->n; i++)
-        if (!pg_prepare(b->s, pg_verbs[b->ops[i].kind].statement, err))
+        if (!pg_prepare(b->s, pg_verbs[b->ops[i].kind]->statement, err))
             return false;
     return true;
 }
@@ -88,7 +88,7 @@ static bool gather_event(struct batch *b, const struct event_row *e, struct erro
 
 static void verb_params(const struct batch *b, const struct store_op *op, struct pg_params *p)
 {
-    pg_verbs[op->kind].params(p, op, b->now_ms);
+    pg_verbs[op->kind]->params(p, op, b->now_ms);
     pg_bool(p, op->required);
 }
 
@@ -101,7 +101,7 @@ static bool send_op(struct batch *b, size_t i, struct error *err)
         return gather_event(b, op->event, err);
     }
     verb_params(b, op, &p);
-    return send_one(b, pg_verbs[op->kind].statement, &p, i, err);
+    return send_one(b, pg_verbs[op->kind]->statement, &p, i, err);
 }
 
 static bool send_all(struct batch *b, struct error *err)
@@ -138,8 +138,8 @@ static bool take_answer(struct batch *b, struct store_op *op, const PGresult *re
     if (status == PGRES_TUPLES_OK && op) {
         struct pg_row r = {.res = res};
         op->verdict = (enum verdict)pg_get_int(&r);
-        if (op->verdict == VERDICT_OK && pg_verbs[op->kind].take)
-            pg_verbs[op->kind].take(&r, op);
+        if (op->verdict == VERDICT_OK && pg_verbs[op->kind]->take)
+            pg_verbs[op->kind]->take(&r, op);
     }
     return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || refused(b, op, res, err);
 }
@@ -210,9 +210,9 @@ static bool write_one_carefully(struct batch *b, struct store_op *op, struct err
         op->verdict = VERDICT_OK;
         return append_carefully(b, op->event, err);
     }
-    pg_verbs[op->kind].params(&p, op, b->now_ms);
+    pg_verbs[op->kind]->params(&p, op, b->now_ms);
     pg_bool(&p, false); /* checked below instead of raised by the statement */
-    if (!pg_run(b->s, pg_verbs[op->kind].statement, &p, &res, err))
+    if (!pg_run(b->s, pg_verbs[op->kind]->statement, &p, &res, err))
         return false;
     bool ok = take_answer(b, op, res, err);
     pq.clear(res);

@@ -13,6 +13,7 @@
  * and the file is probed. */
 #include "store/sqlite_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -270,6 +271,19 @@ static bool make_file(const char *path, struct error *err)
 }
 
 static store_handler *handlers[VERB_COUNT];
+sq_verb *sq_ops[OP_COUNT];
+
+static void register_ops(void)
+{
+    static const struct sq_op *const lists[] = {
+        sq_session_ops,  sq_registry_ops, sq_key_ops,           sq_secret_ops, sq_login_ops,
+        sq_document_ops, sq_tool_ops,     sq_document_read_ops, sq_write_ops,  sq_undelivered_ops};
+    for (size_t i = 0; i < countof(lists); i++)
+        for (const struct sq_op *op = lists[i]; op->run; op++)
+            sq_ops[op->kind] = op->run;
+    for (size_t i = 0; i < OP_COUNT; i++)
+        assert(sq_ops[i]);
+}
 
 static void register_verbs(void)
 {
@@ -283,6 +297,8 @@ static void register_verbs(void)
     store_handlers_add(handlers, sq_execution_verbs);
     store_handlers_add(handlers, sq_fold_verbs);
     store_handlers_add(handlers, sq_write_verbs);
+    for (size_t i = 0; i < VERB_COUNT; i++)
+        assert(handlers[i] || sql_statement_text(i * SQL_VARIANTS_MAX, SQL_SQLITE));
 }
 
 /* Runs once, before SQLite is first used in this process. */
@@ -291,6 +307,7 @@ static void configure_library(void)
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* unused, and each allocation locks them */
     sq_vfs_register(SQ_VFS_NAME, NULL);
     register_verbs();
+    register_ops();
 }
 
 /* The connection must not be used any more.  Logged once, because later failures have the same

@@ -252,7 +252,7 @@ static bool revise(struct sq_batch *batch, struct store_op *op, const struct doc
     return true;
 }
 
-bool sq_document_revise(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool document_revise(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     struct arena *mem = arena_new(1 << 16);
     struct document_row *known = NULL;
@@ -263,7 +263,7 @@ bool sq_document_revise(struct sq_batch *batch, struct store_op *op, struct erro
     return ok;
 }
 
-bool sq_document_move(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool document_move(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct document_row *d = op->document;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_DOCUMENT_MOVE, err);
@@ -286,7 +286,7 @@ bool sq_document_move(struct sq_batch *batch, struct store_op *op, struct error 
     return sq_run_refusal(batch->s, st, op, VERDICT_DUPLICATE, err);
 }
 
-bool sq_document_end(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool document_end(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_DOCUMENT_END, err);
     if (!st)
@@ -317,6 +317,13 @@ static bool document_revision(struct store *store, struct store_call *c, struct 
     struct revision_row *row = c->rows;
     return !row || row->content.p || read_parts(sq_of(store), row, c->mem, err);
 }
+
+const struct sq_op sq_document_ops[] = {
+    {OP_DOCUMENT_REVISE, document_revise},
+    {OP_DOCUMENT_MOVE, document_move},
+    {OP_DOCUMENT_END, document_end},
+    {0},
+};
 
 const struct verb_handler sq_document_verbs[] = {
     {VERB_DOCUMENT_REVISION, document_revision},

@@ -66,7 +66,7 @@ static bool read_found(struct sq_batch *batch, struct store_op *op, struct arena
     return !d || r->revision < 0 || r->revision > d->revision || put_read(batch, op, d, err);
 }
 
-bool sq_document_read(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool document_read(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     struct sq_session_state state;
     struct principal owner = *op->who;
@@ -101,3 +101,8 @@ bool sq_document_reads_reap(struct sqlite_store *s, unsigned batch, struct error
     snprintf(s->reads_after, sizeof(s->reads_after), "%s", all ? "" : upto);
     return true;
 }
+
+const struct sq_op sq_document_read_ops[] = {
+    {OP_DOCUMENT_READ, document_read},
+    {0},
+};

@@ -296,6 +296,15 @@ struct sq_batch {
 };
 /* Verbs set op->verdict; false means an unexpected error. */
 typedef bool sq_verb(struct sq_batch *b, struct store_op *op, struct error *err);
+/* The ops that each file applies; the last row is zero. */
+struct sq_op {
+    enum op_kind kind;
+    sq_verb *run;
+};
+extern const struct sq_op sq_session_ops[], sq_registry_ops[], sq_key_ops[], sq_secret_ops[],
+    sq_login_ops[], sq_document_ops[], sq_tool_ops[], sq_document_read_ops[], sq_write_ops[],
+    sq_undelivered_ops[];
+extern sq_verb *sq_ops[OP_COUNT]; /* all of them */
 /* Runs a bound statement.  The verdict is OK when it changed a row, else `otherwise`. */
 must_check bool sq_run_verdict(struct sqlite_store *s, sqlite3_stmt *st, struct store_op *op,
                                enum verdict otherwise, struct error *err);
@@ -308,8 +317,6 @@ must_check bool sq_run_refusal(struct sqlite_store *s, sqlite3_stmt *st, struct 
                                enum verdict if_there, struct error *err);
 bool sq_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
 /* sqlite_session.c */
-sq_verb sq_session_create, sq_session_promote, sq_session_end, sq_session_use, sq_session_patch,
-    sq_session_refresh;
 /* The state of a session that the caller reaches; `found` is false when the caller reaches no such
  * session. */
 struct sq_session_state {
@@ -319,27 +326,15 @@ struct sq_session_state {
 must_check bool sq_session_state(struct sqlite_store *s, const struct principal *who, struct str id,
                                  int64_t now_ms, struct sq_session_state *ret, struct error *err);
 /* sqlite_key.c */
-sq_verb sq_tenant_ensure, sq_user_ensure, sq_key_create, sq_key_revoke, sq_key_used;
 must_check bool sq_tenant_make(struct sqlite_store *s, struct str tenant, int64_t now_ms,
                                struct error *err);
-/* sqlite_secret.c */
-sq_verb sq_tenant_key_put, sq_tenant_key_wrap, sq_session_reseal;
-/* sqlite_login.c */
-sq_verb sq_user_create, sq_user_password, sq_user_end, sq_login_failed, sq_login_create,
-    sq_login_rotate, sq_login_revoke, sq_logins_revoke;
-/* sqlite_tool.c */
-sq_verb sq_tool_seen, sq_tool_approve, sq_server_tell;
 /* sqlite_document.c */
-sq_verb sq_document_revise, sq_document_move, sq_document_end;
 /* Finds the live document at the path. */
 must_check bool sq_document_find(struct sqlite_store *s, struct str folder, struct str path,
                                  struct arena *mem, struct document_row **ret_row,
                                  struct error *err);
 /* sqlite_document_read.c */
-sq_verb sq_document_read;
 must_check bool sq_document_reads_reap(struct sqlite_store *s, unsigned batch, struct error *err);
-/* sqlite_registry.c */
-sq_verb sq_context_put, sq_idempotency_put;
 /* sqlite_execution.c */
 /* An execution of a session in the slice that is being folded.  `outcome` is 0 when long_executions
  * has the execution's outcome, or will have it. */
@@ -394,10 +389,6 @@ static inline int64_t sq_last_id_of(int64_t writer)
 must_check bool sq_tails_walk(struct sqlite_store *s,
                               void (*each)(void *arg, const struct event_row *e), void *arg,
                               struct error *err);
-/* sqlite_undelivered.c: the verbs set op->verdict. */
-must_check bool sq_undelivered_put(struct sqlite_store *s, struct store_op *op, struct error *err);
-must_check bool sq_undelivered_take(struct sqlite_store *s, struct store_op *op, int64_t now_ms,
-                                    struct error *err);
 /* sqlite_unfolded.c */
 /* Call after inserting an event in the open transaction. */
 void sq_unfolded_append(struct sqlite_store *s, const struct event_row *e);
@@ -444,6 +435,5 @@ struct unfolded_chain {
     int64_t events;
     const struct unfolded_event *last;
 };
-/* sqlite_fold.c */
 
 #endif

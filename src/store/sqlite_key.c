@@ -25,13 +25,13 @@ bool sq_tenant_make(struct sqlite_store *s, struct str tenant, int64_t now_ms, s
     return sq_run(s, st, err);
 }
 
-bool sq_tenant_ensure(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool tenant_ensure(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     op->verdict = VERDICT_OK;
     return sq_tenant_make(batch->s, op->tenant->id, op->tenant->created_ms, err);
 }
 
-bool sq_user_ensure(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool user_ensure(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct user_row *u = op->user;
     if (!sq_tenant_make(batch->s, u->tenant, batch->now_ms, err))
@@ -50,7 +50,7 @@ bool sq_user_ensure(struct sq_batch *batch, struct store_op *op, struct error *e
     return sq_run_verdict(batch->s, st, op, VERDICT_DUPLICATE, err);
 }
 
-bool sq_key_create(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool key_create(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     if (!op->key->user_id.p && !sq_tenant_make(batch->s, op->key->tenant, batch->now_ms, err))
         return false;
@@ -71,7 +71,7 @@ bool sq_key_create(struct sq_batch *batch, struct store_op *op, struct error *er
     return sq_run_refusal(batch->s, st, op, VERDICT_DUPLICATE, err);
 }
 
-bool sq_key_revoke(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool key_revoke(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_KEY_REVOKE, err);
     if (!st)
@@ -83,7 +83,7 @@ bool sq_key_revoke(struct sq_batch *batch, struct store_op *op, struct error *er
     return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
 }
 
-bool sq_key_used(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool key_used(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_KEY_USED, err);
     if (!st)
@@ -93,3 +93,8 @@ bool sq_key_used(struct sq_batch *batch, struct store_op *op, struct error *err)
     sq_int(&b, op->key->last_used_ms);
     return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
 }
+
+const struct sq_op sq_key_ops[] = {
+    {OP_TENANT_ENSURE, tenant_ensure}, {OP_USER_ENSURE, user_ensure}, {OP_KEY_CREATE, key_create},
+    {OP_KEY_REVOKE, key_revoke},       {OP_KEY_USED, key_used},       {0},
+};

@@ -11,7 +11,7 @@ static struct str hash_bytes(const uint8_t hash[32])
     return str_n((const char *)hash, 32);
 }
 
-bool sq_user_create(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool user_create(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct user_row *u = op->user;
     if (!sq_tenant_make(batch->s, u->tenant, batch->now_ms, err))
@@ -43,7 +43,7 @@ static bool revoke_all(struct sq_batch *batch, struct str tenant, struct str use
     return sq_run(batch->s, st, err);
 }
 
-bool sq_user_password(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool user_password(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct user_row *u = op->user;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_USER_PASSWORD, err);
@@ -58,7 +58,7 @@ bool sq_user_password(struct sq_batch *batch, struct store_op *op, struct error 
             revoke_all(batch, u->tenant, u->id, batch->now_ms, STR("password"), err));
 }
 
-bool sq_user_end(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool user_end(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct user_row *u = op->user;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_USER_END, err);
@@ -73,7 +73,7 @@ bool sq_user_end(struct sq_batch *batch, struct store_op *op, struct error *err)
             revoke_all(batch, u->tenant, u->id, batch->now_ms, STR("disabled"), err));
 }
 
-bool sq_login_failed(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool login_failed(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_LOGIN_FAILED, err);
     if (!st)
@@ -131,7 +131,7 @@ static bool clear_and_prune(struct sq_batch *batch, const struct store_op *op, s
     return sq_run(batch->s, st, err);
 }
 
-bool sq_login_create(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool login_create(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct login_row *l = op->login;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_LOGIN_CREATE, err);
@@ -170,12 +170,12 @@ static bool revoke(struct sq_batch *batch, const struct login_row *l, struct sto
     return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
 }
 
-bool sq_login_revoke(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool login_revoke(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     return revoke(batch, op->login, op, err);
 }
 
-bool sq_logins_revoke(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool logins_revoke(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct login_row *l = op->login;
     op->verdict = VERDICT_OK;
@@ -271,7 +271,7 @@ static bool judge(struct sq_batch *batch, struct store_op *op, const struct toke
     return true;
 }
 
-bool sq_login_rotate(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool login_rotate(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     struct arena *mem = arena_new(4096);
     struct token_state t;
@@ -279,3 +279,15 @@ bool sq_login_rotate(struct sq_batch *batch, struct store_op *op, struct error *
     arena_free(mem);
     return ok;
 }
+
+const struct sq_op sq_login_ops[] = {
+    {OP_USER_CREATE, user_create},
+    {OP_USER_PASSWORD, user_password},
+    {OP_USER_END, user_end},
+    {OP_LOGIN_FAILED, login_failed},
+    {OP_LOGIN_CREATE, login_create},
+    {OP_LOGIN_ROTATE, login_rotate},
+    {OP_LOGIN_REVOKE, login_revoke},
+    {OP_LOGINS_REVOKE, logins_revoke},
+    {0},
+};

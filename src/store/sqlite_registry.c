@@ -60,7 +60,7 @@ static bool session_take_context(struct sq_batch *batch, const struct store_op *
     return sq_run(batch->s, st, err);
 }
 
-bool sq_context_put(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool context_put(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     struct context_state state = {0};
     int64_t expected = op->context->version;
@@ -77,7 +77,7 @@ bool sq_context_put(struct sq_batch *batch, struct store_op *op, struct error *e
            (!state.unnamed || session_take_context(batch, op, err));
 }
 
-bool sq_idempotency_put(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool idempotency_put(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_IDEMPOTENCY_PUT, err);
     if (!st)
@@ -155,6 +155,12 @@ static bool changes(struct store *store, struct store_call *c, struct error *err
     c->n = 0;
     return true;
 }
+
+const struct sq_op sq_registry_ops[] = {
+    {OP_CONTEXT_PUT, context_put},
+    {OP_IDEMPOTENCY_PUT, idempotency_put},
+    {0},
+};
 
 const struct verb_handler sq_registry_verbs[] = {
     {VERB_SESSION_TOTALS, session_totals},

@@ -3,7 +3,7 @@
  * sealed bytes, never their content. */
 #include "store/sqlite_impl.h"
 
-bool sq_tenant_key_put(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool tenant_key_put(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct tenant_key_row *k = op->tenant_key;
     if (!sq_tenant_make(batch->s, k->tenant, batch->now_ms, err))
@@ -16,7 +16,7 @@ bool sq_tenant_key_put(struct sq_batch *batch, struct store_op *op, struct error
     return sq_run_verdict(batch->s, st, op, VERDICT_DUPLICATE, err);
 }
 
-bool sq_tenant_key_wrap(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool tenant_key_wrap(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_TENANT_KEY_WRAP, err);
     if (!st)
@@ -29,7 +29,7 @@ bool sq_tenant_key_wrap(struct sq_batch *batch, struct store_op *op, struct erro
     return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
 }
 
-bool sq_session_reseal(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool session_reseal(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct session_row *row = op->session;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_SESSION_RESEAL, err);
@@ -53,3 +53,10 @@ bool sq_session_reseal(struct sq_batch *batch, struct store_op *op, struct error
     sq_text(&b, row->tenant);
     return sq_run_refusal(batch->s, st, op, VERDICT_STALE, err);
 }
+
+const struct sq_op sq_secret_ops[] = {
+    {OP_TENANT_KEY_PUT, tenant_key_put},
+    {OP_TENANT_KEY_WRAP, tenant_key_wrap},
+    {OP_SESSION_RESEAL, session_reseal},
+    {0},
+};

@@ -84,7 +84,7 @@ static bool session_is_taken(struct sq_batch *batch, const struct store_op *op, 
     return sq_run_exists(batch->s, st, ret, err);
 }
 
-bool sq_session_create(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool session_create(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     bool room = true;
     bool taken = false;
@@ -135,7 +135,7 @@ bool sq_session_state(struct sqlite_store *s, const struct principal *who, struc
     return true;
 }
 
-bool sq_session_promote(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool session_promote(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     struct sq_session_state state;
     struct principal owner = *op->who;
@@ -164,7 +164,7 @@ bool sq_session_promote(struct sq_batch *batch, struct store_op *op, struct erro
     return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
 }
 
-bool sq_session_end(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool session_end(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_SESSION_END, err);
     if (!st)
@@ -225,7 +225,7 @@ static bool can_wait(struct sq_batch *batch, const struct store_op *op, bool *re
     return true;
 }
 
-bool sq_session_use(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool session_use(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     bool found = false;
     op->verdict = VERDICT_OK;
@@ -271,7 +271,7 @@ static bool patch_columns(struct sq_batch *batch, const struct store_op *op, str
     return sq_run(batch->s, st, err);
 }
 
-bool sq_session_patch(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool session_patch(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     struct sq_session_state state;
     int64_t expected = op->session->version;
@@ -284,7 +284,7 @@ bool sq_session_patch(struct sq_batch *batch, struct store_op *op, struct error 
     return op->verdict != VERDICT_OK || patch_columns(batch, op, err);
 }
 
-bool sq_session_refresh(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool session_refresh(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_SESSION_REFRESH, err);
     if (!st)
@@ -297,3 +297,13 @@ bool sq_session_refresh(struct sq_batch *batch, struct store_op *op, struct erro
         return false;
     return op->verdict == VERDICT_OK || not_live(batch, op, err);
 }
+
+const struct sq_op sq_session_ops[] = {
+    {OP_SESSION_CREATE, session_create},
+    {OP_SESSION_PROMOTE, session_promote},
+    {OP_SESSION_END, session_end},
+    {OP_SESSION_USE, session_use},
+    {OP_SESSION_PATCH, session_patch},
+    {OP_SESSION_REFRESH, session_refresh},
+    {0},
+};

@@ -2,7 +2,7 @@
 /* Tools of servers, and statistics of servers, in SQLite. */
 #include "store/sqlite_impl.h"
 
-bool sq_tool_seen(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool tool_seen(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct tool_row *t = op->tool;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_TOOL_SEEN, err);
@@ -22,7 +22,7 @@ bool sq_tool_seen(struct sq_batch *batch, struct store_op *op, struct error *err
     return sq_run(batch->s, st, err);
 }
 
-bool sq_tool_approve(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool tool_approve(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct tool_row *t = op->tool;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_TOOL_APPROVE, err);
@@ -48,7 +48,7 @@ bool sq_tool_approve(struct sq_batch *batch, struct store_op *op, struct error *
 
 /* Servers. */
 
-bool sq_server_tell(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool server_tell(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_SERVER_TELL, err);
     if (!st)
@@ -58,3 +58,10 @@ bool sq_server_tell(struct sq_batch *batch, struct store_op *op, struct error *e
     op->verdict = VERDICT_OK;
     return sq_run(batch->s, st, err);
 }
+
+const struct sq_op sq_tool_ops[] = {
+    {OP_TOOL_SEEN, tool_seen},
+    {OP_TOOL_APPROVE, tool_approve},
+    {OP_SERVER_TELL, server_tell},
+    {0},
+};

@@ -3,10 +3,9 @@
  * is missing even before the reaper deletes it. */
 #include "store/sqlite_impl.h"
 
-#include "base/clock.h"
-
-bool sq_undelivered_put(struct sqlite_store *s, struct store_op *op, struct error *err)
+static bool undelivered_put(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
+    struct sqlite_store *s = batch->s;
     const struct undelivered_row *u = op->undelivered;
     sqlite3_stmt *st = sq_prepare(s, SQ_UNDELIVERED_PUT, err);
     if (!st)
@@ -33,21 +32,22 @@ bool sq_undelivered_put(struct sqlite_store *s, struct store_op *op, struct erro
     return sq_run_refusal(s, st, op, VERDICT_DUPLICATE, err);
 }
 
-static void bind_key(struct sq_bind *b, int64_t id, const struct principal *who, int64_t now_ms)
+static bool undelivered_take(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
-    sq_int(b, id);
-    sq_text(b, who->tenant);
-    sq_text(b, who->owner);
-    sq_int(b, now_ms);
-}
-
-bool sq_undelivered_take(struct sqlite_store *s, struct store_op *op, int64_t now_ms,
-                         struct error *err)
-{
+    struct sqlite_store *s = batch->s;
     sqlite3_stmt *st = sq_prepare(s, SQ_UNDELIVERED_TAKE, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
-    bind_key(&b, op->undelivered->id, op->who, now_ms);
+    sq_int(&b, op->undelivered->id);
+    sq_text(&b, op->who->tenant);
+    sq_text(&b, op->who->owner);
+    sq_int(&b, batch->now_ms);
     return sq_run_verdict(s, st, op, VERDICT_MISSING, err);
 }
+
+const struct sq_op sq_undelivered_ops[] = {
+    {OP_UNDELIVERED_PUT, undelivered_put},
+    {OP_UNDELIVERED_TAKE, undelivered_take},
+    {0},
+};

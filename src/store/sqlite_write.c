@@ -148,59 +148,17 @@ static bool event_append(struct sq_batch *batch, struct store_op *op, struct err
     return sq_event_append(batch->s, op->event, err);
 }
 
-static bool undelivered_put(struct sq_batch *batch, struct store_op *op, struct error *err)
-{
-    return sq_undelivered_put(batch->s, op, err);
-}
-
-static bool undelivered_take(struct sq_batch *batch, struct store_op *op, struct error *err)
-{
-    return sq_undelivered_take(batch->s, op, batch->now_ms, err);
-}
-
-static sq_verb *const verbs[OP_COUNT] = {
-    [OP_SESSION_CREATE] = sq_session_create,
-    [OP_SESSION_PROMOTE] = sq_session_promote,
-    [OP_SESSION_END] = sq_session_end,
-    [OP_SESSION_USE] = sq_session_use,
-    [OP_SESSION_PATCH] = sq_session_patch,
-    [OP_SESSION_REFRESH] = sq_session_refresh,
-    [OP_CONTEXT_PUT] = sq_context_put,
-    [OP_TENANT_ENSURE] = sq_tenant_ensure,
-    [OP_USER_ENSURE] = sq_user_ensure,
-    [OP_KEY_CREATE] = sq_key_create,
-    [OP_KEY_REVOKE] = sq_key_revoke,
-    [OP_KEY_USED] = sq_key_used,
-    [OP_IDEMPOTENCY_PUT] = sq_idempotency_put,
-    [OP_TENANT_KEY_PUT] = sq_tenant_key_put,
-    [OP_TENANT_KEY_WRAP] = sq_tenant_key_wrap,
-    [OP_SESSION_RESEAL] = sq_session_reseal,
-    [OP_USER_CREATE] = sq_user_create,
-    [OP_USER_PASSWORD] = sq_user_password,
-    [OP_USER_END] = sq_user_end,
-    [OP_LOGIN_FAILED] = sq_login_failed,
-    [OP_LOGIN_CREATE] = sq_login_create,
-    [OP_LOGIN_ROTATE] = sq_login_rotate,
-    [OP_LOGIN_REVOKE] = sq_login_revoke,
-    [OP_LOGINS_REVOKE] = sq_logins_revoke,
-    [OP_DOCUMENT_REVISE] = sq_document_revise,
-    [OP_DOCUMENT_MOVE] = sq_document_move,
-    [OP_TOOL_SEEN] = sq_tool_seen,
-    [OP_TOOL_APPROVE] = sq_tool_approve,
-    [OP_SERVER_TELL] = sq_server_tell,
-    [OP_DOCUMENT_END] = sq_document_end,
-    [OP_DOCUMENT_READ] = sq_document_read,
-    [OP_TRANSPORT_CREATE] = transport_create,
-    [OP_TRANSPORT_LINK] = transport_link,
-    [OP_TRANSPORT_TOUCH] = transport_touch,
-    [OP_TRANSPORT_END] = transport_end,
-    [OP_LINK_PUT] = link_put,
-    [OP_LINK_END] = link_end,
-    [OP_EVENT_APPEND] = event_append,
-    [OP_WRITER_RENEW] = writer_change,
-    [OP_WRITER_END] = writer_change,
-    [OP_UNDELIVERED_PUT] = undelivered_put,
-    [OP_UNDELIVERED_TAKE] = undelivered_take,
+const struct sq_op sq_write_ops[] = {
+    {OP_TRANSPORT_CREATE, transport_create},
+    {OP_TRANSPORT_LINK, transport_link},
+    {OP_TRANSPORT_TOUCH, transport_touch},
+    {OP_TRANSPORT_END, transport_end},
+    {OP_LINK_PUT, link_put},
+    {OP_LINK_END, link_end},
+    {OP_EVENT_APPEND, event_append},
+    {OP_WRITER_RENEW, writer_change},
+    {OP_WRITER_END, writer_change},
+    {0},
 };
 
 static bool apply_all(struct sqlite_store *s, struct store_op *ops, size_t n, struct error *err)
@@ -211,7 +169,7 @@ static bool apply_all(struct sqlite_store *s, struct store_op *ops, size_t n, st
         return st && sq_run(s, st, err);
     }
     for (size_t i = 0; i < n; i++)
-        if (!verbs[ops[i].kind](&batch, &ops[i], err) || store_op_is_refused(&ops[i], err))
+        if (!sq_ops[ops[i].kind](&batch, &ops[i], err) || store_op_is_refused(&ops[i], err))
             return false;
     return sq_events_flush(s, err);
 }
