@@ -64,8 +64,8 @@ struct arrival {
     struct str endpoint;   /* "/mcp", "/mcp/files": where a transport id is valid */
     struct str path_key;   /* the credential in the path; or absent */
     struct caller *caller; /* of a route; moved into the exchange.  NULL: not by a route */
-    /* The principal, if the caller is not known but the channel or the batch is; or NULL.  Without
-     * it the identify step finds the principal. */
+    /* For items of a batch and messages of a channel: the principal of the batch or channel.  NULL:
+     * the identify step finds it. */
     const struct principal *who;
     const struct refusal *refused; /* the front has refused the caller; or NULL */
     struct transport *transport;   /* the exchange takes a reference; or NULL */
