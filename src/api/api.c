@@ -345,18 +345,13 @@ static const char *sessions_are_off(const struct caller *c)
 static const struct need *need_of(const struct api_operation *op)
 {
     static const struct need needs[][2] = {
-        [API_READ] = {{ACCESS_ANY, QUOTA_REQUEST}, {ACCESS_ANY, QUOTA_REQUEST, sessions_are_off}},
+        [API_READ] = {{ACCESS_ANY, QUOTA_REQUEST},
+                      {ACCESS_ANY, QUOTA_REQUEST, .off = sessions_are_off}},
         [API_WRITE] = {{ACCESS_WRITE, QUOTA_REQUEST},
-                       {ACCESS_WRITE, QUOTA_REQUEST, sessions_are_off}},
+                       {ACCESS_WRITE, QUOTA_REQUEST, .off = sessions_are_off}},
         [API_OPEN] = {{ACCESS_OPEN}, {ACCESS_OPEN}},
-        [API_AUDIT] = {{.access = ACCESS_WATCH,
-                        .quota = QUOTA_REQUEST,
-                        .denied = "This is for the roles admin and auditor; use another key.",
-                        .frees_operator = true}},
-        [API_ADMIN] = {{.access = ACCESS_ADMIN,
-                        .quota = QUOTA_REQUEST,
-                        .denied = "This is for the role admin; use another key.",
-                        .frees_operator = true}},
+        [API_AUDIT] = {{.access = ACCESS_WATCH, .quota = QUOTA_REQUEST, .is_free_for_local = true}},
+        [API_ADMIN] = {{.access = ACCESS_ADMIN, .quota = QUOTA_REQUEST, .is_free_for_local = true}},
     };
 
     return &needs[op->access][op->is_sessions];

@@ -8,6 +8,7 @@
 #include "audit/chain.h"
 #include "audit/event_query.h"
 #include "base/clock.h"
+#include "front/front.h"
 
 #include <errno.h>
 #include <fcntl.h>

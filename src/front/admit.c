@@ -88,8 +88,8 @@ static bool check_need(const struct caller *c, const struct need *need, struct r
 {
     static const char *const denied[] = {
         [ACCESS_WRITE] = "The role auditor reads and changes nothing; use another key.",
-        [ACCESS_WATCH] = "this is for the roles admin and auditor; use another key",
-        [ACCESS_ADMIN] = "this is for the role admin; use another key",
+        [ACCESS_WATCH] = "This is for the roles admin and auditor; use another key.",
+        [ACCESS_ADMIN] = "This is for the role admin; use another key.",
         [ACCESS_LOCAL_ADMIN] = "this is for the user who runs Holdfast, without a key",
     };
     const char *why = need->off ? need->off(c) : NULL;
@@ -138,9 +138,12 @@ static void enter(const struct front_route *route, struct http_request *r, struc
     caller_release(&c);
 }
 
-static unsigned quota_of(const struct need *need, const struct caller *c)
+static bool check_limit(struct visit *v, struct refusal *ret)
 {
-    return need->frees_operator && caller_may(c, ACCESS_LOCAL_ADMIN) ? 0 : need->quota;
+    const struct need *need = v->route->need;
+
+    return (need->is_free_for_local && caller_is_local_admin(&v->caller)) ||
+           admit_limit(v->front, &v->caller, need->quota, v->http->body.n, v->http->mem, ret);
 }
 
 static void decide(struct visit *v)
@@ -148,10 +151,8 @@ static void decide(struct visit *v)
     const struct need *need = v->route->need;
     struct http_request *r = v->http;
     struct refusal why;
-    bool ok =
-        admit_identified(&v->admission, r, &v->caller, &why) &&
-        admit_limit(v->front, &v->caller, quota_of(need, &v->caller), r->body.n, r->mem, &why) &&
-        check_need(&v->caller, need, &why);
+    bool ok = admit_identified(&v->admission, r, &v->caller, &why) && check_limit(v, &why) &&
+              check_need(&v->caller, need, &why);
 
     enter(v->route, r, &v->caller, ok ? NULL : &why);
 }

@@ -39,11 +39,13 @@ must_check bool admit_limit(struct front *f, struct caller *c, unsigned what, si
 struct need {
     enum access access;
     unsigned quota; /* QUOTA_REQUEST with the bytes of the body; 0: the request is not counted */
+    /* Requests of the local admin are not counted, so that its commands work whatever the tenant
+     * has used up. */
+    bool is_free_for_local;
     /* May be NULL.  Returns why the route does not exist for this caller, or NULL if it exists.
      * Asked after the limit and before the role. */
     const char *(*off)(const struct caller *c);
-    const char *denied;  /* the text for a caller that `access` excludes; NULL: the usual one */
-    bool frees_operator; /* commands of the local admin are not counted: they work at any limit */
+    const char *denied; /* the text for a caller that `access` excludes; NULL: the usual one */
 };
 /* Those that ask for nothing but an access, and count nothing. */
 extern const struct need need_open, need_spine, need_any, need_local_admin;

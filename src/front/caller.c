@@ -29,6 +29,11 @@ void caller_release(struct caller *c)
     c->config = NULL;
 }
 
+bool caller_is_local_admin(const struct caller *c)
+{
+    return c->is_known && c->is_unix && !c->who.credential.p;
+}
+
 bool caller_may(const struct caller *c, enum access access)
 {
     enum role role = c->who.role;
@@ -47,7 +52,7 @@ bool caller_may(const struct caller *c, enum access access)
     case ACCESS_ADMIN:
         return role == ROLE_ADMIN;
     case ACCESS_LOCAL_ADMIN:
-        return c->is_unix && !c->who.credential.p;
+        return caller_is_local_admin(c);
     case ACCESS_UNSAID:
     case ACCESS_OPEN:
     case ACCESS_SPINE:

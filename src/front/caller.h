@@ -47,6 +47,8 @@ enum access {
     ACCESS_ADMIN,       /* the role admin */
     ACCESS_LOCAL_ADMIN, /* the user who runs Holdfast, over the control socket without a key */
 };
+/* Whether the caller is the user who runs Holdfast, over the control socket without a key. */
+bool caller_is_local_admin(const struct caller *c);
 /* False also for a caller that is not known. */
 bool caller_may(const struct caller *c, enum access access);
 

@@ -67,6 +67,8 @@ static const char *is_off(const struct caller *c unused_arg)
 static const struct need counted = {.access = ACCESS_ANY, .quota = QUOTA_REQUEST};
 static const struct need need_write = {.access = ACCESS_WRITE};
 static const struct need need_watch = {.access = ACCESS_WATCH, .denied = "watch from elsewhere"};
+static const struct need need_admin = {
+    .access = ACCESS_ADMIN, .quota = QUOTA_REQUEST, .is_free_for_local = true};
 static const struct need need_off = {.access = ACCESS_LOCAL_ADMIN, .off = is_off};
 
 static const struct front_route routes[] = {
@@ -77,6 +79,7 @@ static const struct front_route routes[] = {
     {"POST", "/counted", handle, "Counts.", 0, &counted},
     {"GET", "/write", handle, "For writers.", 0, &need_write},
     {"GET", "/watch", handle, "For admin and auditor.", 0, &need_watch},
+    {"GET", "/admin", handle, "For admins.", 0, &need_admin},
     {"GET", "/local", handle, "For the local admin.", 0, &need_local_admin},
     {"GET", "/off", handle, "Switched off.", 0, &need_off},
     {"GET", "/later", handle_later, "Answers later.", 0, &counted},
@@ -274,6 +277,19 @@ TEST(test_admit__requests_are_counted_at_the_limit_and_one_past_it)
     rig_close(&r);
 }
 
+TEST(test_admit__commands_of_the_local_admin_work_whatever_is_used_up)
+{
+    struct rig r;
+
+    rig_open(&r, "{\"holdfast\":{\"limits\":{\"requests\":\"3/h burst 1\"}}}");
+    EXPECT(&r, "GET /admin", NULL, "200 OK"); /* over TCP it is counted */
+    EXPECT(&r, "GET /admin", NULL, "429 ");
+    EXPECT_AT(&r, &r.socket, "POST /counted", NULL, "429 ");
+    EXPECT_AT(&r, &r.socket, "GET /admin", NULL, "200 OK");
+    assert_int_equal(r.n_handled, 2);
+    rig_close(&r);
+}
+
 TEST(test_admit__a_role_may_use_what_its_row_says)
 {
     static const struct {
@@ -284,6 +300,7 @@ TEST(test_admit__a_role_may_use_what_its_row_says)
         {"GET /any", {true, true, true, true}, NULL},
         {"GET /write", {true, true, false, true}, "The role auditor reads and changes nothing"},
         {"GET /watch", {true, false, true, false}, "watch from elsewhere"},
+        {"GET /admin", {true, false, false, false}, "This is for the role admin"},
         {"GET /local", {false, false, false, false}, "for the user who runs Holdfast"},
     };
     struct rig r;
