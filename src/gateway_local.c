@@ -31,6 +31,7 @@ struct gateway_local {
     struct api_services api;
     struct http_server *server;
     bool anchored;
+    void (*on_pipe)(int signum); /* SIGPIPE as the command had it */
 };
 
 static bool open_for_changes(struct gateway_local *g, struct error *err)
@@ -102,7 +103,7 @@ bool gateway_local_open(const struct gateway_local_options *options, struct gate
     g->mem = arena_new(64 * 1024);
     g->front.config = config_ref(options->config);
     g->api.front = &g->front;
-    signal(SIGPIPE, SIG_IGN);
+    g->on_pipe = signal(SIGPIPE, SIG_IGN);
     if (log_threshold < LOG_ERROR) /* the command itself says what was done */
         log_threshold = LOG_ERROR;
     known_publish(known_of_config(g->front.config, NULL));
@@ -164,6 +165,7 @@ void gateway_local_close(struct gateway_local *g)
     config_unref(g->front.config);
     known_publish(NULL);
     datadir_release(g->datadir);
+    signal(SIGPIPE, g->on_pipe);
     arena_free(g->mem);
     free(g);
 }

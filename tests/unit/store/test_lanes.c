@@ -504,6 +504,29 @@ TEST(test_lanes__each_reads_on_its_own_thread_with_its_own_store)
     loop_free(f.loop);
 }
 
+TEST(test_lanes__without_a_writer_read_and_refuse_to_write)
+{
+    struct fixture f = {.loop = loop_new()};
+    struct reading r[3];
+    struct job job;
+    struct error err;
+    struct lanes_config config = {0};
+    assert_true(store_open_memory(&config.lookup, &err));
+    assert_true(store_open_memory(&config.query, &err));
+    f.lanes = lanes_new(f.loop, &config);
+    for (int i = 0; i < 3; i++)
+        r[i] = (struct reading){.read = {.run = on_run, .done = on_read}, .f = &f};
+    init_job(&f, &job, 1);
+    assert_false(lane_write(f.lanes, &job.write));
+    assert_false(lane_maintain(f.lanes, &r[0].read));
+    assert_true(lane_lookup(f.lanes, &r[1].read));
+    assert_true(lane_query(f.lanes, &r[2].read));
+    run_until(&f, 2);
+    assert_true(r[1].read.ok && r[2].read.ok);
+    lanes_free(f.lanes);
+    loop_free(f.loop);
+}
+
 struct slow {
     struct reading reading;
     sem_t held, release;
