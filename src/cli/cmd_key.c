@@ -102,20 +102,6 @@ static bool read_request(struct cli *cli, struct key_request *ret, struct error 
     return true;
 }
 
-static struct str member(const struct js_doc *doc, const struct js_node *object, const char *name,
-                         struct arena *mem)
-{
-    struct str text = js_text(doc, js_get(doc, object, str_of(name)), mem);
-    return text.p ? text : STR("");
-}
-
-static bool parse(struct str json, struct arena *mem, struct js_doc *ret, struct error *err)
-{
-    return js_parse(json, &js_limits_upstream, mem, ret, NULL) ||
-           error_set(err, ERR_INTERNAL,
-                     "the answer of Holdfast is not JSON; is it another version?");
-}
-
 /* The server of "files__read*" is "files". */
 static struct str server_of_tool(struct str tool)
 {
@@ -162,19 +148,21 @@ static bool run_create(struct key_cmd *c, struct error *err)
         !source_open(c->cli, SOURCE_CHANGES, &c->source, err) ||
         !control_ask(c->source.control, "POST", STR("/api/v1/keys"),
                      key_request_write(&wanted, mem), mem, &json, err) ||
-        !parse(json, mem, &doc, err))
+        !source_parse(json, mem, &doc, err))
         return false;
     if (!c->json)
         warn_of_unknown(c, &wanted.scopes);
     const struct js_node *root = js_root(&doc);
-    buf_addstr(&c->out, c->json ? json : member(&doc, root, "key", mem));
+    buf_addstr(&c->out, c->json ? json : source_text(&doc, root, "key", mem));
     if (!c->json)
         fprintf(stderr,
                 "key %.*s of tenant %.*s, role %.*s. It is shown this once; send it as\n"
                 "  Authorization: Bearer KEY      (or X-API-Key: KEY)\n"
                 "and take it back with `holdfast key revoke %.*s`.\n",
-                STR_ARG(member(&doc, root, "id", mem)), STR_ARG(member(&doc, root, "tenant", mem)),
-                STR_ARG(member(&doc, root, "role", mem)), STR_ARG(member(&doc, root, "id", mem)));
+                STR_ARG(source_text(&doc, root, "id", mem)),
+                STR_ARG(source_text(&doc, root, "tenant", mem)),
+                STR_ARG(source_text(&doc, root, "role", mem)),
+                STR_ARG(source_text(&doc, root, "id", mem)));
     return true;
 }
 
@@ -200,10 +188,10 @@ static struct str short_time(struct str time, const char *otherwise)
 
 static const char *state_of(const struct js_doc *doc, const struct js_node *key, struct arena *mem)
 {
-    struct str expires = member(doc, key, "expires_at", mem);
+    struct str expires = source_text(doc, key, "expires_at", mem);
     char now[CLOCK_TEXT];
 
-    if (member(doc, key, "revoked_at", mem).n)
+    if (source_text(doc, key, "revoked_at", mem).n)
         return "revoked";
     clock_format(clock_wall_ms(), now);
     return expires.n && str_cmp(expires, str_of(now)) <= 0 ? "expired" : "active";
@@ -212,13 +200,14 @@ static const char *state_of(const struct js_doc *doc, const struct js_node *key,
 static void add_row(struct key_cmd *c, const struct js_doc *doc, const struct js_node *key)
 {
     struct arena *mem = c->cli->mem;
-    struct str id = member(doc, key, "id", mem), tenant = member(doc, key, "tenant", mem),
-               role = member(doc, key, "role", mem), name = member(doc, key, "name", mem);
+    struct str id = source_text(doc, key, "id", mem), tenant = source_text(doc, key, "tenant", mem),
+               role = source_text(doc, key, "role", mem), name = source_text(doc, key, "name", mem);
 
     buf_addf(&c->out, "%-12.*s  %-8s %-8.*s %-12.*s %-16.*s  %-16.*s  %.*s\n", STR_ARG(id),
              state_of(doc, key, mem), STR_ARG(role), STR_ARG(tenant),
-             STR_ARG(short_time(member(doc, key, "expires_at", mem), "never")),
-             STR_ARG(short_time(member(doc, key, "last_used_at", mem), "never")), STR_ARG(name));
+             STR_ARG(short_time(source_text(doc, key, "expires_at", mem), "never")),
+             STR_ARG(short_time(source_text(doc, key, "last_used_at", mem), "never")),
+             STR_ARG(name));
 }
 
 static void add_page(struct key_cmd *c, const struct js_doc *doc, size_t *n)
@@ -248,7 +237,7 @@ static bool run_list(struct key_cmd *c, struct error *err)
     if (!key_request_check(&named, err) || !source_open(c->cli, SOURCE_READS, &c->source, err))
         return false;
     do {
-        if (!page(c, tenant, cursor, &json, err) || !parse(json, c->cli->mem, &doc, err))
+        if (!page(c, tenant, cursor, &json, err) || !source_parse(json, c->cli->mem, &doc, err))
             return false;
         add_page(c, &doc, &n);
         cursor = js_text(&doc, js_get(&doc, js_root(&doc), STR("next_cursor")), c->cli->mem);

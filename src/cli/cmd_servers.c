@@ -31,19 +31,6 @@ static bool open_source(struct servers_cmd *c, struct error *err)
     return source_open(c->cli, SOURCE_LOOKS, &c->source, err);
 }
 
-static bool parse(struct str json, struct arena *mem, struct js_doc *ret, struct error *err)
-{
-    return js_parse(json, &js_limits_upstream, mem, ret, NULL) ||
-           error_set(err, ERR_INTERNAL,
-                     "the answer of Holdfast is not JSON; is it another version?");
-}
-
-static struct str member(const struct js_doc *doc, const struct js_node *object, const char *name,
-                         struct arena *mem)
-{
-    return inventory_text(doc, object, name, mem);
-}
-
 /* list */
 
 #define MOST_SERVERS 1000
@@ -84,8 +71,8 @@ static bool count_tool(void *arg, const struct js_doc *doc, const struct js_node
 {
     struct listing *l = arg;
     struct arena *mem = l->cmd->cli->mem;
-    struct listed *s = server_of(l, member(doc, tool, "server", mem));
-    struct str state = member(doc, tool, "state", mem);
+    struct listed *s = server_of(l, source_text(doc, tool, "server", mem));
+    struct str state = source_text(doc, tool, "state", mem);
 
     if (!s)
         return true;
@@ -105,11 +92,11 @@ static bool list_one(void *arg, struct str name, const struct js_doc *doc,
 
     if (!one)
         return true;
-    one->state = member(doc, server, "state", mem);
+    one->state = source_text(doc, server, "state", mem);
     if (str_eq(one->state, STR("not running")))
         return true;
-    one->reason = member(doc, server, "reason", mem);
-    one->last_error = member(doc, server, "last_error", mem);
+    one->reason = source_text(doc, server, "reason", mem);
+    one->last_error = source_text(doc, server, "last_error", mem);
     one->raw = js_raw(doc, server);
     if (!js_to_i64(doc, js_get(doc, server, STR("tools")), &one->offered))
         one->offered = 0;
@@ -197,7 +184,7 @@ static bool show_tool(void *arg, const struct js_doc *doc, const struct js_node 
     struct shown *shown = arg;
     struct servers_cmd *c = shown->cmd;
     struct arena *mem = c->cli->mem;
-    struct str changed = member(doc, tool, "changed_at", mem);
+    struct str changed = source_text(doc, tool, "changed_at", mem);
 
     if (c->json) {
         buf_addstr(&c->out, js_raw(doc, tool));
@@ -206,9 +193,10 @@ static bool show_tool(void *arg, const struct js_doc *doc, const struct js_node 
     }
     if (shown->n++ == 0)
         buf_addf(&c->out, "%-9s %-16s  %-12s  %s\n", "STATE", "CHANGED", "DIGEST", "TOOL");
-    buf_addf(&c->out, "%-9.*s %-16.*s  %-12.12s  ", STR_ARG(member(doc, tool, "state", mem)),
-             (int)(changed.n < 16 ? changed.n : 16), changed.p, member(doc, tool, "digest", mem).p);
-    log_escape(&c->out, member(doc, tool, "name", mem), 256);
+    buf_addf(&c->out, "%-9.*s %-16.*s  %-12.12s  ", STR_ARG(source_text(doc, tool, "state", mem)),
+             (int)(changed.n < 16 ? changed.n : 16), changed.p,
+             source_text(doc, tool, "digest", mem).p);
+    log_escape(&c->out, source_text(doc, tool, "name", mem), 256);
     buf_addc(&c->out, '\n');
     return true;
 }
@@ -309,7 +297,7 @@ static bool show_diff(struct servers_cmd *c, struct str server, struct str tool,
     struct js_doc doc;
     struct str json = STR_NONE;
 
-    if (!get_diff(c, server, tool, &json, err) || !parse(json, mem, &doc, err))
+    if (!get_diff(c, server, tool, &json, err) || !source_parse(json, mem, &doc, err))
         return false;
     if (c->json) {
         buf_addstr(&c->out, json);
@@ -320,9 +308,9 @@ static bool show_diff(struct servers_cmd *c, struct str server, struct str tool,
     log_escape(&c->out, tool, 256);
     buf_addf(&c->out, " approved\n+++ %.*s ", STR_ARG(server));
     log_escape(&c->out, tool, 256);
-    buf_addf(&c->out, " %.*s %.*s\n", STR_ARG(member(&doc, js_root(&doc), "state", mem)),
-             DIGEST_SHOWN, member(&doc, js_root(&doc), "digest", mem).p);
-    add_lines(&c->out, member(&doc, js_root(&doc), "diff", mem));
+    buf_addf(&c->out, " %.*s %.*s\n", STR_ARG(source_text(&doc, js_root(&doc), "state", mem)),
+             DIGEST_SHOWN, source_text(&doc, js_root(&doc), "digest", mem).p);
+    add_lines(&c->out, source_text(&doc, js_root(&doc), "diff", mem));
     return true;
 }
 
@@ -337,13 +325,14 @@ static bool diff_if_changed(void *arg, const struct js_doc *doc, const struct js
     struct diffed *d = arg;
     struct servers_cmd *c = d->cmd;
     struct arena *mem = c->cli->mem;
-    struct str state = member(doc, tool, "state", mem);
+    struct str state = source_text(doc, tool, "state", mem);
 
     d->n_seen++;
     if (!str_eq(state, STR("changed")) && !str_eq(state, STR("new")))
         return true;
     d->n++;
-    return show_diff(c, member(doc, tool, "server", mem), member(doc, tool, "name", mem), err);
+    return show_diff(c, source_text(doc, tool, "server", mem), source_text(doc, tool, "name", mem),
+                     err);
 }
 
 static bool run_diff(struct servers_cmd *c, struct error *err)
@@ -391,7 +380,7 @@ static bool approve_some(struct servers_cmd *c, struct approved *ret, struct err
     bool ok =
         control_ask(c->source.control, "POST", server_path(c, str_of(c->cli->args[1]), "approve"),
                     buf_str(&body), mem, &json, err) &&
-        parse(json, mem, &doc, err);
+        source_parse(json, mem, &doc, err);
     buf_release(&body);
     if (!ok)
         return false;

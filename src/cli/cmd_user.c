@@ -100,27 +100,20 @@ static bool run_secret(struct user_cmd *c, struct error *err)
 
 /* sessions */
 
-static struct str member(const struct js_doc *doc, const struct js_node *object, const char *name,
-                         struct arena *mem)
-{
-    struct str text = js_text(doc, js_get(doc, object, str_of(name)), mem);
-    return text.p ? text : STR("");
-}
-
 static void add_row(struct user_cmd *c, const struct js_doc *doc, const struct js_node *row)
 {
     struct arena *mem = c->cli->mem;
     const struct js_node *device = js_get(doc, row, STR("device_info"));
-    struct str used = member(doc, row, "last_activity", mem),
-               name = member(doc, device, "device_name", mem),
-               since = member(doc, row, "created_at", mem);
+    struct str used = source_text(doc, row, "last_activity", mem),
+               name = source_text(doc, device, "device_name", mem),
+               since = source_text(doc, row, "created_at", mem);
 
     buf_addf(&c->out, "%-36.*s  %-16.*s  %-16.*s  %-15.*s  %.*s\n",
-             STR_ARG(member(doc, row, "id", mem)),
+             STR_ARG(source_text(doc, row, "id", mem)),
              STR_ARG(str_n(since.p, since.n < 16 ? since.n : 16)),
              STR_ARG(str_n(used.p, used.n < 16 ? used.n : 16)),
-             STR_ARG(member(doc, row, "ip_address", mem)),
-             STR_ARG(name.n ? name : member(doc, device, "user_agent", mem)));
+             STR_ARG(source_text(doc, row, "ip_address", mem)),
+             STR_ARG(name.n ? name : source_text(doc, device, "user_agent", mem)));
 }
 
 static bool show(struct user_cmd *c, struct str json, struct error *err)
@@ -128,9 +121,8 @@ static bool show(struct user_cmd *c, struct str json, struct error *err)
     struct js_doc doc;
     size_t n = 0;
 
-    if (!js_parse(json, &js_limits_upstream, c->cli->mem, &doc, NULL))
-        return error_set(err, ERR_INTERNAL,
-                         "the answer of Holdfast is not JSON; is it another version?");
+    if (!source_parse(json, c->cli->mem, &doc, err))
+        return false;
     const struct js_node *rows = js_get(&doc, js_root(&doc), STR("sessions"));
     for (const struct js_node *r = js_first(&doc, rows); r; r = js_next(&doc, rows, r), n++) {
         if (c->json) {

@@ -2,20 +2,6 @@
 /* Reads the pages of servers and tools. */
 #include "cli/inventory.h"
 
-static bool parse(struct str json, struct arena *mem, struct js_doc *ret, struct error *err)
-{
-    return js_parse(json, &js_limits_upstream, mem, ret, NULL) ||
-           error_set(err, ERR_INTERNAL,
-                     "the answer of Holdfast is not JSON; is it another version?");
-}
-
-struct str inventory_text(const struct js_doc *doc, const struct js_node *object, const char *name,
-                          struct arena *mem)
-{
-    struct str text = js_text(doc, js_get(doc, object, str_of(name)), mem);
-    return text.p ? text : STR("");
-}
-
 /* Calls `fn` for each object of the array `rows` of each page. */
 static bool each_row(const struct inventory *i, struct str path, const char *rows,
                      inventory_tool_fn *fn, void *arg, struct error *err)
@@ -30,13 +16,13 @@ static bool each_row(const struct inventory *i, struct str path, const char *row
                          arena_printf(mem, "%.*s?limit=%d%s%.*s", STR_ARG(path), STORE_PAGE_MAX,
                                       cursor.n ? "&cursor=" : "", STR_ARG(cursor)),
                          mem, &json, err) ||
-            !parse(json, mem, &doc, err))
+            !source_parse(json, mem, &doc, err))
             return false;
         const struct js_node *all = js_get(&doc, js_root(&doc), str_of(rows));
         for (const struct js_node *r = js_first(&doc, all); r; r = js_next(&doc, all, r))
             if (!fn(arg, &doc, r, err))
                 return false;
-        cursor = inventory_text(&doc, js_root(&doc), "next_cursor", mem);
+        cursor = source_text(&doc, js_root(&doc), "next_cursor", mem);
     } while (cursor.n);
     return true;
 }
@@ -51,7 +37,7 @@ static bool on_server(void *arg, const struct js_doc *doc, const struct js_node 
                       struct error *err)
 {
     const struct each_server *e = arg;
-    return e->fn(e->arg, inventory_text(doc, server, "name", e->mem), doc, server, err);
+    return e->fn(e->arg, source_text(doc, server, "name", e->mem), doc, server, err);
 }
 
 bool inventory_each_server(const struct inventory *i, inventory_server_fn *fn, void *arg,
@@ -112,7 +98,7 @@ static bool look_at_tool(void *arg, const struct js_doc *doc, const struct js_no
                          struct error *err unused_arg)
 {
     struct search *s = arg;
-    return look_at(s, inventory_text(doc, tool, s->member, s->mem));
+    return look_at(s, source_text(doc, tool, s->member, s->mem));
 }
 
 static bool unknown(const struct search *s, const char *what, const char *list, struct error *err)

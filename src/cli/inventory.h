@@ -23,10 +23,6 @@ typedef bool inventory_tool_fn(void *arg, const struct js_doc *doc, const struct
                                struct error *err);
 must_check bool inventory_each_tool(const struct inventory *i, struct str server,
                                     inventory_tool_fn *fn, void *arg, struct error *err);
-/* The text of a member, in mem; "" when the object has no such text. */
-struct str inventory_text(const struct js_doc *doc, const struct js_node *object, const char *name,
-                          struct arena *mem);
-
 /* ERR_NOT_FOUND, with the nearest name, for a server that is neither configured nor on record. */
 must_check bool inventory_has_server(const struct inventory *i, struct str name, struct error *err);
 /* The same for a tool's own name, on any server. */

@@ -152,3 +152,17 @@ struct str source_encoded(struct str text, struct arena *mem)
     }
     return str_n(out, (size_t)(at - out));
 }
+
+bool source_parse(struct str json, struct arena *mem, struct js_doc *ret, struct error *err)
+{
+    return js_parse(json, &js_limits_upstream, mem, ret, NULL) ||
+           error_set(err, ERR_INTERNAL,
+                     "the answer of Holdfast is not JSON; is it another version?");
+}
+
+struct str source_text(const struct js_doc *doc, const struct js_node *object, const char *name,
+                       struct arena *mem)
+{
+    struct str text = js_text(doc, js_get(doc, object, str_of(name)), mem);
+    return text.p ? text : STR("");
+}

@@ -8,6 +8,7 @@
 #include "cli/control.h"
 #include "config/config.h"
 #include "config/datadir.h"
+#include "json/read.h"
 #include "store/database.h"
 
 /* The data directory of a command, and whether a Holdfast runs there. */
@@ -42,6 +43,12 @@ must_check bool source_open(const struct cli *cli, enum source_use use, struct s
                             struct error *err);
 void source_close(struct source *s);
 
+/* Parses an answer; the document borrows `json`. */
+must_check bool source_parse(struct str json, struct arena *mem, struct js_doc *ret,
+                             struct error *err);
+/* The text of a member, in mem; "" when the object has no such text. */
+struct str source_text(const struct js_doc *doc, const struct js_node *object, const char *name,
+                       struct arena *mem);
 /* Text as a value of a query, or as a part of a path, in mem.  Every byte is encoded. */
 struct str source_encoded(struct str text, struct arena *mem);
 
