@@ -15,7 +15,7 @@ enum sql_dialect { SQL_SQLITE, SQL_POSTGRES, SQL_DIALECTS };
 /* The C type of a member, and its type in each database.  An absent text is NULL, and NULL is read
  * as absent, 0 or zero bytes. */
 enum column_kind {
-    COLUMN_TEXT,
+    COLUMN_TEXT,     /* struct str */
     COLUMN_BYTES,    /* struct str; BLOB, bytea */
     COLUMN_RAW_TEXT, /* struct str that need not be UTF-8; TEXT, bytea */
     COLUMN_UUID,     /* struct str; TEXT, uuid */

@@ -384,7 +384,7 @@ static inline int64_t sq_last_id_of(int64_t writer)
 {
     return writer << EVENT_WRITER_SHIFT | EVENT_COUNT_MASK;
 }
-/* sqlite_read.c */
+/* sqlite_count.c */
 /* Calls `each` for every unfolded event of every writer. */
 must_check bool sq_tails_walk(struct sqlite_store *s,
                               void (*each)(void *arg, const struct event_row *e), void *arg,

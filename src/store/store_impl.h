@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interface between store.c and the backends: the table of verbs.  The contracts are at the
- * functions of store.h. */
+/* The interface between store.c and the backends.  The contracts are at the functions of store.h
+ * and verbs.h. */
 #ifndef HOLDFAST_STORE_STORE_IMPL_H
 #define HOLDFAST_STORE_STORE_IMPL_H
 
