@@ -157,13 +157,13 @@ bool catalog_take_server(struct catalog *c, const struct js_doc *doc, const stru
 
     if (!js_type_is(result, JS_OBJECT))
         return error_set(err, ERR_UPSTREAM, "the server's handshake result is not an object");
-    if (c->era == MCP_MODERN) {
+    if (!mcp_era(c->era)->is_stateful) {
         info_home = js_get(doc, result, STR("_meta"));
         info_key = STR(MCP_KEY_SERVER_INFO);
     } else {
         struct str version = js_text(doc, js_get(doc, result, STR("protocolVersion")), c->mem);
         const struct mcp_version *known = version.p ? mcp_version_find(version) : NULL;
-        if (!known || known->era != MCP_LEGACY)
+        if (!known || known->era != c->era)
             return refuse_version(version, err);
         c->version = known->name;
     }

@@ -59,8 +59,8 @@ static void take_resume(struct link *l, struct str text)
     struct str version = str_split(&text, ' '), made_for = str_split(&text, ' ');
     const struct mcp_version *known = version.n ? mcp_version_find(version) : NULL;
 
-    if (!text.n || l->past != PAST_NONE || l->era != MCP_LEGACY || l->up->sse ||
-        l->up->ops != &upstream_remote || !known || known->era != MCP_LEGACY)
+    if (!text.n || l->past != PAST_NONE || !mcp_era(l->era)->is_stateful || l->up->sse ||
+        l->up->ops != &upstream_remote || !known || known->era != l->era)
         return;
     hex_encode(l->up->config->definition, DEFINITION_BYTES, definition);
     if (!str_eq(made_for, str_of(definition)))
@@ -366,7 +366,7 @@ static void tell_cancelled(struct link *l, uint64_t id, struct str reason)
     struct error ignored;
     struct buf text;
 
-    if (l->state != LINK_OPEN || (l->era == MCP_MODERN && !l->up->ops->has_process))
+    if (l->state != LINK_OPEN || (mcp_era(l->era)->disconnect_cancels && !l->up->ops->has_process))
         return;
     buf_init(&text, 256 + 6 * CANCEL_REASON_MAX);
     buf_addf(&text,
@@ -539,7 +539,7 @@ void link_up(struct link *l)
     struct error err;
     struct buf text;
 
-    if (l->era == MCP_MODERN) {
+    if (!mcp_era(l->era)->is_stateful) {
         link_opened(l);
         return;
     }

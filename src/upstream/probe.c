@@ -244,7 +244,7 @@ static void log_note(void *arg, const char *note)
 static void probe_finish_lists(struct probe *p)
 {
     catalog_each_note(p->catalog, log_note, p);
-    if (p->catalog->era == MCP_MODERN && !p->up->ops->has_process)
+    if (mcp_era(p->catalog->era)->mirrors_body && !p->up->ops->has_process)
         catalog_filter(p->catalog, CATALOG_TOOLS, mirrors_well, p);
     upstream_filter_tools(p->up, p->catalog);
     if (p->up->set->guard.look && !p->tools_failed)
@@ -282,7 +282,7 @@ static void list_failed(struct probe *p, const struct error *err)
 static void ask_page(struct probe *p, struct str cursor)
 {
     const struct catalog_kind_info *info = &catalog_kinds[p->kind];
-    bool modern = p->catalog->era == MCP_MODERN;
+    bool has_envelope = mcp_era(p->catalog->era)->has_envelope;
     char params[4096];
 
     if (++p->pages > MAX_PAGES || cursor.n > 2048) {
@@ -292,9 +292,9 @@ static void ask_page(struct probe *p, struct str cursor)
         list_failed(p, &err);
         return;
     }
-    int n =
-        snprintf(params, sizeof(params), "{%s%.*s%s%s}", cursor.p ? "\"cursor\":" : "",
-                 STR_ARG(cursor), cursor.p && modern ? "," : "", modern ? MCP_OUR_ENVELOPE : "");
+    int n = snprintf(params, sizeof(params), "{%s%.*s%s%s}", cursor.p ? "\"cursor\":" : "",
+                     STR_ARG(cursor), cursor.p && has_envelope ? "," : "",
+                     has_envelope ? MCP_OUR_ENVELOPE : "");
     probe_ask(p, info->method, str_n(params, (size_t)n));
 }
 

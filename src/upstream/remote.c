@@ -133,7 +133,7 @@ void remote_add_session_lines(struct buf *lines, const struct link *l)
 /* Adds the header lines of the era for this message. */
 static void add_era_lines(struct buf *lines, const struct link *l, const struct outgoing *m)
 {
-    if (l->era == MCP_LEGACY) {
+    if (!mcp_era(l->era)->mirrors_body) {
         remote_add_session_lines(lines, l);
         return;
     }

@@ -76,7 +76,7 @@ static bool keep_session(struct link *l, const struct http_head *head)
 {
     struct str id = http_header_get(head, STR("mcp-session-id"));
 
-    if (!id.n || l->era == MCP_MODERN)
+    if (!id.n || !mcp_era(l->era)->is_stateful)
         return true;
     if (id.n > MAX_SESSION_ID || !post_is_visible(id))
         return false;
@@ -195,7 +195,7 @@ static bool may_ask_again(struct post *post, const struct mcp_message *m)
     struct remote_link *r = l->wire;
     struct error err;
 
-    if (l->is_probe || l->era != MCP_MODERN || r->version_refused || !mcp_names_modern(m))
+    if (l->is_probe || !mcp_era(l->era)->has_envelope || r->version_refused || !mcp_names_modern(m))
         return false;
     r->version_refused = true;
     error_set(&err, ERR_UNREACHABLE, "%.*s refused a version that it names; call again",
@@ -211,7 +211,7 @@ static void learn_from_error(struct link *l, const struct mcp_message *m)
 {
     int64_t code = 0;
 
-    if (l->is_probe || l->era != MCP_MODERN ||
+    if (l->is_probe || !mcp_era(l->era)->has_envelope ||
         !js_to_i64(&m->doc, js_get(&m->doc, m->error, STR("code")), &code))
         return;
     if (code == -32020)

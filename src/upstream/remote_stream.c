@@ -45,7 +45,7 @@ void stream_note(struct post *post, const struct sse_event *e)
 
 bool stream_may_resume(const struct post *post)
 {
-    return post->is_stream && post->link->era == MCP_LEGACY && post->last_id.n;
+    return post->is_stream && mcp_era(post->link->era)->resumes_streams && post->last_id.n;
 }
 
 static bool on_head(void *arg, const struct http_head *head)
@@ -174,7 +174,7 @@ void stream_again(struct post *post, bool failed)
 static bool will_listen(const struct link *l)
 {
     bool wanted = l->initialize_params.p || str_eq(l->key, STR(LINK_KEY_WATCH));
-    return l->era == MCP_LEGACY && wanted && !((struct remote_link *)l->wire)->endpoint.p;
+    return !mcp_era(l->era)->has_listen && wanted && !((struct remote_link *)l->wire)->endpoint.p;
 }
 
 static void on_listen_wait_over(void *arg)

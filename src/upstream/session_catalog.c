@@ -56,7 +56,7 @@ bool link_session_catalog_has(const struct link *l, enum catalog_kind kind, stru
  * link does.  The answer is not awaited, and the changes concern only this session. */
 void link_listen_for_session(struct link *l)
 {
-    if (l->era == MCP_MODERN && l->counts && l->initialize_params.p && l->up->catalog &&
+    if (mcp_era(l->era)->has_listen && l->counts && l->initialize_params.p && l->up->catalog &&
         l->up->catalog->announces && !link_subscribe(l, upstream_next_id(l->up->set), NULL))
         log_debug("a server could not be listened to", LS("server", l->up->config->name));
 }
@@ -95,11 +95,11 @@ static bool ask(struct list_want *w, struct link *l, struct str cursor)
         return false;
     w->pending.id = upstream_next_id(l->up->set);
     buf_init(&text, 64 * 1024);
-    bool modern = l->era == MCP_MODERN;
+    bool has_envelope = mcp_era(l->era)->has_envelope;
     buf_addf(&text, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":\"%.*s\",\"params\":{%s%.*s%s%s}}",
              (unsigned long long)w->pending.id, STR_ARG(catalog_kinds[w->kind].method),
-             cursor.p ? "\"cursor\":" : "", STR_ARG(cursor), cursor.p && modern ? "," : "",
-             modern ? MCP_OUR_ENVELOPE : "");
+             cursor.p ? "\"cursor\":" : "", STR_ARG(cursor), cursor.p && has_envelope ? "," : "",
+             has_envelope ? MCP_OUR_ENVELOPE : "");
     struct outgoing m = {.method = catalog_kinds[w->kind].method, .text = buf_str(&text)};
     bool sent = upstream_send(l, &token, &w->pending, &m, &err);
     buf_release(&text);
@@ -222,12 +222,13 @@ void link_check_tools(struct link *l)
     uint64_t capabilities;
     bool are_ours;
 
-    if (l->era != MCP_LEGACY || l->is_probe || !l->initialize_params.p || link_is_shared(l) ||
-        !link_is_stateful(l) || link_has_session_catalog(l, CATALOG_TOOLS) || l->state != LINK_OPEN)
+    if (!mcp_era(l->era)->is_stateful || l->is_probe || !l->initialize_params.p ||
+        link_is_shared(l) || !link_is_stateful(l) || link_has_session_catalog(l, CATALOG_TOOLS) ||
+        l->state != LINK_OPEN)
         return;
     if (!known || known->tools_fault.p || !catalog_offers(known, "tools") ||
-        !capabilities_of(l, &capabilities, &are_ours) || (are_ours && known->era == MCP_LEGACY) ||
-        is_known_same(l->up, capabilities))
+        !capabilities_of(l, &capabilities, &are_ours) ||
+        (are_ours && mcp_era(known->era)->is_stateful) || is_known_same(l->up, capabilities))
         return;
     check = xcalloc(1, sizeof(*check));
     check->want.done = on_tools;

@@ -274,7 +274,7 @@ bool upstream_is_stateless(const struct upstream *u, enum mcp_era era)
     const struct builtin *b;
 
     if (u->config->kind != SERVER_BUILTIN)
-        return u->config->kind == SERVER_HTTP && era == MCP_MODERN;
+        return u->config->kind == SERVER_HTTP && !mcp_era(era)->is_stateful;
     b = builtin_find(u->config->name);
     return b && !b->free_state;
 }

@@ -117,7 +117,7 @@ static bool is_watched(const struct upstream *u)
         w->deaf_since_ms == u->catalog->filled_ms)
         return true;
     l = w->generation ? map_get(&u->links, STR(LINK_KEY_WATCH)) : NULL;
-    return l && (link_era(l) == MCP_LEGACY || w->is_acknowledged);
+    return l && (!mcp_era(link_era(l))->has_listen || w->is_acknowledged);
 }
 
 static bool all_watched(struct upstreams *s, struct str server)
@@ -281,7 +281,7 @@ static void on_link(struct link_wait *wait, struct link *l, const struct error *
     w->generation = link_generation(l);
     if (w->was_lost && w->up->catalog)
         w->up->catalog_stale |= announced(w->up);
-    if (link_era(l) == MCP_MODERN && w->up->catalog)
+    if (mcp_era(link_era(l))->has_listen && w->up->catalog)
         listen_on(w, l);
     tell_watched_later(w->up->set);
 }
@@ -311,7 +311,8 @@ static bool wants_link(struct watcher *w, int64_t now)
         w->generation = 0;
         again_later(w);
     }
-    if (w->is_opening || now < w->next_ms || (l && (link_era(l) == MCP_LEGACY || w->is_listening)))
+    if (w->is_opening || now < w->next_ms ||
+        (l && (!mcp_era(link_era(l))->has_listen || w->is_listening)))
         return false;
     if (!u->catalog && !u->probe && now >= u->retry_at_ms)
         probe_start(u);
