@@ -11,7 +11,6 @@
 #include "call/credential.h"
 #include "call/level.h"
 #include "crypto/hash.h"
-#include "json/splice.h"
 #include "mcp/method.h"
 
 #include <assert.h>
@@ -250,43 +249,6 @@ static void note_link(struct call *c, struct link *l, bool was_open)
         session_keep_resume(c->session, server, seen.resume);
 }
 
-static bool stays_behind(void *arg unused_arg, struct str raw_key)
-{
-    return !str_eq(raw_key, STR("\"roots\"")) && !str_eq(raw_key, STR("\"sampling\"")) &&
-           !str_eq(raw_key, STR("\"elicitation\""));
-}
-
-/* Extensions and tasks mean other things in the other era, so they are removed. */
-static struct str what_crosses(const struct js_doc *doc, const struct js_node *capabilities,
-                               struct arena *mem)
-{
-    struct js_splice s;
-    struct buf text;
-
-    js_splice_init(&s, doc);
-    js_splice_remove(&s, capabilities, stays_behind, NULL);
-    buf_init(&text, MAX_REQUEST);
-    js_splice_write(&s, capabilities, &text);
-    struct str raw = arena_dup(mem, buf_str(&text));
-    buf_release(&text);
-    return raw;
-}
-
-/* Legacy → modern: clientInfo and capabilities from initialize go into every envelope. */
-static void add_client_words(const struct call *c, struct bridge_request *b)
-{
-    struct js_doc doc;
-    if (mcp_era(b->from)->has_envelope || !mcp_era(b->to)->has_envelope || !c->transport ||
-        !js_parse(c->transport->initialize_params, &js_limits_request, c->mem, &doc, NULL))
-        return;
-    const struct js_node *info = js_get(&doc, js_root(&doc), STR("clientInfo"));
-    const struct js_node *can = js_get(&doc, js_root(&doc), STR("capabilities"));
-    if (js_type_is(info, JS_OBJECT))
-        b->client_info = js_raw(&doc, info);
-    if (js_type_is(can, JS_OBJECT))
-        b->capabilities = what_crosses(&doc, can, c->mem);
-}
-
 static void on_level(void *arg, struct link *l, const struct error *err)
 {
     struct call *c = arg;
@@ -331,38 +293,40 @@ static void return_text(struct calls *home, struct buf *text)
 
 static void call_send(struct call *c, struct link *l, bool was_open)
 {
-    struct bridge_request b = {
+    struct mcp_call_request r = {
         .m = &c->request,
-        .from = c->client_era,
-        .to = link_era(l),
+        .client_era = c->client_era,
+        .server_era = link_era(l),
         .drop_session_id = c->drop_session_id,
         .named = c->named,
         .name = c->tool,
         .state_node = c->state_node,
         .state = c->state_text,
+        .initialize_params = c->transport ? c->transport->initialize_params : STR_NONE,
         .log_level = c->transport ? c->transport->log_level : NULL,
+        .mem = c->mem,
     };
     struct buf text;
     struct error err;
 
     note_link(c, l, was_open);
     c->server_era = link_era(l);
-    if (unlikely(b.from != b.to) && !mcp_method_find(c->request.method, b.to)) {
+    if (unlikely(r.client_era != r.server_era) &&
+        !mcp_method_find(c->request.method, r.server_era)) {
         error_set(&err, ERR_NO_METHOD, CALL_NOT_TRANSLATED);
         call_failed(c, &err);
         return;
     }
     if (tells_level(c, l))
         return;
-    add_client_words(c, &b);
-    c->pending.id = b.id = upstream_next_id_for(c->up);
+    c->pending.id = r.id = upstream_next_id_for(c->up);
     c->pending.on_reply = on_reply;
     c->pending.on_fail = on_fail;
     c->pending.on_progress = on_progress;
     c->pending.on_message = on_message;
     text = borrow_text(c->home);
     (void)buf_room(&text, c->request.doc.text.n + 256); /* one allocation in the common case */
-    bridge_write_request(&b, &text);
+    mcp_write_request(&r, &text);
     credential_stamp(link_meta_credential(l), &text);
     struct outgoing m = {
         .method = c->request.method,

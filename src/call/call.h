@@ -37,8 +37,8 @@
 
 #include "audit/audit.h"
 #include "base/map.h"
-#include "bridge/bridge.h"
 #include "call/undelivered.h"
+#include "mcp/translate.h"
 #include "session/plan.h"
 #include "upstream/upstream.h"
 

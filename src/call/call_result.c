@@ -24,7 +24,7 @@ static const struct str result_key = {",\"result\":", 10};
 
 bool call_asks_beyond_era(const struct call *c)
 {
-    return mcp_era(c->client_era)->asks_by_requests && bridge_is_input_required(&c->answer);
+    return mcp_asks_beyond(c->client_era, &c->answer);
 }
 
 /* An error cannot carry the news of lost state.  If the client does not see this reply, the next
@@ -43,10 +43,10 @@ static bool tells_lost_state(struct call *c, bool is_seen, struct str *ret_reaso
 void call_write_reply(struct call *c, const struct call_reply *r, struct buf *out)
 {
     char at[CLOCK_TEXT];
-    struct bridge_result b = {
+    struct mcp_call_result result = {
         .m = &c->answer,
-        .from = c->server_era,
-        .to = c->client_era,
+        .server_era = c->server_era,
+        .client_era = c->client_era,
         .id = r->id,
         .server_info = c->catalog->server_info,
         .cacheable = c->method->target == TARGET_URI && c->method->service == SERVE_READ,
@@ -56,14 +56,14 @@ void call_write_reply(struct call *c, const struct call_reply *r, struct buf *ou
 
     assert(c->has_answer);
     if (c->tells_handle)
-        b.handle = c->session->handle;
-    if (tells_lost_state(c, r->is_seen, &b.lost_reason)) {
+        result.handle = c->session->handle;
+    if (tells_lost_state(c, r->is_seen, &result.lost_reason)) {
         clock_format(clock_wall_ms(), at);
-        b.lost_server = upstream_name(c->up);
-        b.lost_at = str_of(at);
+        result.lost_server = upstream_name(c->up);
+        result.lost_at = str_of(at);
     }
     (void)buf_room(out, c->answer.doc.text.n + r->id.n + 256);
-    bridge_write_result(&b, out);
+    mcp_write_result(&result, out);
 }
 
 struct str call_reply_result(struct str reply, struct str id)

@@ -172,10 +172,10 @@ static enum step_result hand_out(struct exchange *x)
                                "a kept result could not be read; make the call again");
     m.result = js_root(&m.doc);
     clock_format(t->at_ms, at);
-    struct bridge_result b = {
+    struct mcp_call_result result = {
         .m = &m,
-        .from = x->era,
-        .to = x->era,
+        .server_era = x->era,
+        .client_era = x->era,
         .id = x->id,
         .redelivered_at = str_of(at),
         .mem = x->mem,
@@ -185,7 +185,7 @@ static enum step_result hand_out(struct exchange *x)
     log_debug("a kept result was handed out", LS("server", upstream_name(x->up)));
     x->status = 200;
     (void)buf_room(&x->out, t->result.n + x->id.n + 256);
-    bridge_write_result(&b, &x->out);
+    mcp_write_result(&result, &x->out);
     return STEP_REPLY;
 }
 

@@ -111,10 +111,9 @@ static int status_of_answer(const struct exchange *x, const struct mcp_message *
 static struct str bound_state(struct exchange *x)
 {
     const struct call *c = x->call;
-    const struct js_node *state = js_get(&c->answer.doc, c->answer.result, STR("requestState"));
+    const struct js_node *state = mcp_request_state(c->server_era, &c->answer);
 
-    if (mcp_era(c->server_era)->asks_by_requests || !js_type_is(state, JS_STRING) ||
-        !bridge_is_input_required(&c->answer))
+    if (!state)
         return STR_NONE;
     return exchange_bind_state(x, upstream_name(c->up), c->tool,
                                js_text(&c->answer.doc, state, x->mem));
@@ -191,7 +190,7 @@ void exchange_send_progress(struct exchange *x, const struct mcp_message *m)
     if (x->aborted || !token)
         return;
     buf_init(&text, 64u * 1024 * 1024);
-    bridge_write_progress(m, js_raw(&x->msg.doc, token), &text);
+    mcp_write_progress(m, js_raw(&x->msg.doc, token), &text);
     (void)!exchange_say(x, buf_str(&text), OUTLET_PROGRESS);
     buf_release(&text);
 }

@@ -28,7 +28,7 @@
  * that has happened, exchange_resume() is called on the loop thread and runs the same step again.
  * REPLY skips to the last step.
  *
- * bridge/ and mcp/version.c know how the eras differ.  In this file only session, permit and
+ * mcp/era.h and mcp/version.h say how the eras differ.  In this file only session, permit and
  * exchange_gone() look at the era; permit refuses what is not translated.  Every exchange ends in
  * exchange_finish(), also one that failed or lost its client. */
 #include "exchange/exchange.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "bridge/bridge.h"
+#include "mcp/translate.h"
 
 static struct arena *mem;
 static struct buf out;
@@ -26,13 +26,18 @@ static void end(void)
     arena_free(mem);
 }
 
-static void check_request(const char *in, enum mcp_era from, enum mcp_era to, bool drop,
+static void check_request(const char *in, enum mcp_era client, enum mcp_era server, bool drop,
                           const char *expected)
 {
     begin();
     struct mcp_message m = parse(in);
-    struct bridge_request b = {.m = &m, .from = from, .to = to, .id = 77, .drop_session_id = drop};
-    bridge_write_request(&b, &out);
+    struct mcp_call_request r = {.m = &m,
+                                 .client_era = client,
+                                 .server_era = server,
+                                 .id = 77,
+                                 .drop_session_id = drop,
+                                 .mem = mem};
+    mcp_write_request(&r, &out);
     assert_string_equal(out.p, expected);
     end();
 }
@@ -45,7 +50,7 @@ static void check_request(const char *in, enum mcp_era from, enum mcp_era to, bo
     "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","                                  \
     "\"io.modelcontextprotocol/clientCapabilities\":{}"
 
-TEST(test_bridge_request__same_era_changes_the_id_and_the_token_alone)
+TEST(test_translate_request__same_era_changes_the_id_and_the_token_alone)
 {
     check_request(
         CALL("{ \"arguments\":{\"n\":12345678901234567890, \"s\":\"\\u00e9\"},\"name\":\"a\","
@@ -61,7 +66,7 @@ TEST(test_bridge_request__same_era_changes_the_id_and_the_token_alone)
                   SENT("{\"name\":\"a\",\"_meta\":{" ENVELOPE "}}"));
 }
 
-TEST(test_bridge_request__to_legacy_the_envelope_leaves)
+TEST(test_translate_request__to_legacy_the_envelope_leaves)
 {
     check_request(CALL("{\"_meta\":{" ENVELOPE "},\"name\":\"a\"}"), MCP_MODERN, MCP_LEGACY, false,
                   SENT("{\"name\":\"a\"}"));
@@ -73,7 +78,7 @@ TEST(test_bridge_request__to_legacy_the_envelope_leaves)
         SENT("{\"name\":\"a\",\"_meta\":{\"v/x\":[1 ],\"progressToken\":77}}"));
 }
 
-TEST(test_bridge_request__a_task_that_is_asked_for_leaves_beside_the_envelope)
+TEST(test_translate_request__a_task_that_is_asked_for_leaves_beside_the_envelope)
 {
     check_request(CALL("{\"name\":\"a\",\"task\":{\"ttl\":1},\"_meta\":{" ENVELOPE "}}"),
                   MCP_MODERN, MCP_LEGACY, false, SENT("{\"name\":\"a\"}"));
@@ -87,7 +92,7 @@ TEST(test_bridge_request__a_task_that_is_asked_for_leaves_beside_the_envelope)
                   SENT("{\"name\":\"a\"}"));
 }
 
-TEST(test_bridge_request__to_modern_the_envelope_is_added)
+TEST(test_translate_request__to_modern_the_envelope_is_added)
 {
     check_request(CALL("{\"name\":\"a\"}"), MCP_LEGACY, MCP_MODERN, false,
                   SENT("{\"name\":\"a\",\"_meta\":{" ENVELOPE "}}"));
@@ -99,20 +104,20 @@ TEST(test_bridge_request__to_modern_the_envelope_is_added)
         "}}}");
 }
 
-TEST(test_bridge_request__an_injected_handle_stays_with_us)
+TEST(test_translate_request__an_injected_handle_stays_with_us)
 {
     check_request(CALL("{\"name\":\"a\",\"arguments\":{\"x\":1,\"session_id\":\"ses_1\"}}"),
                   MCP_LEGACY, MCP_LEGACY, true, SENT("{\"name\":\"a\",\"arguments\":{\"x\":1}}"));
 }
 
-static void check_result(const char *in, struct bridge_result b, const char *expected)
+static void check_result(const char *in, struct mcp_call_result b, const char *expected)
 {
     begin();
     struct mcp_message m = parse(in);
     b.m = &m;
     b.mem = mem;
     b.id = STR("\"c\\u0031\"");
-    bridge_write_result(&b, &out);
+    mcp_write_result(&b, &out);
     assert_string_equal(out.p, expected);
     end();
 }
@@ -120,21 +125,22 @@ static void check_result(const char *in, struct bridge_result b, const char *exp
 #define RESULT(r) "{\"jsonrpc\":\"2.0\",\"id\":77,\"result\":" r "}"
 #define GIVEN(r) "{\"jsonrpc\":\"2.0\",\"id\":\"c\\u0031\",\"result\":" r "}"
 
-TEST(test_bridge_result__same_era_keeps_every_byte)
+TEST(test_translate_result__same_era_keeps_every_byte)
 {
-    struct bridge_result same = {.from = MCP_LEGACY, .to = MCP_LEGACY, .server_info = STR("{}")};
+    struct mcp_call_result same = {
+        .server_era = MCP_LEGACY, .client_era = MCP_LEGACY, .server_info = STR("{}")};
     check_result(RESULT("{ \"content\" :[],\"_meta\":{\"b\":9007199254740993,\"a\":\"\\/\"}}"),
                  same,
                  GIVEN("{ \"content\" :[],\"_meta\":{\"b\":9007199254740993,\"a\":\"\\/\"}}"));
-    same.from = same.to = MCP_MODERN;
+    same.server_era = same.client_era = MCP_MODERN;
     check_result(RESULT("{\"resultType\":\"complete\"}"), same,
                  GIVEN("{\"resultType\":\"complete\"}"));
 }
 
-TEST(test_bridge_result__to_modern_says_what_it_is)
+TEST(test_translate_result__to_modern_says_what_it_is)
 {
-    struct bridge_result b = {
-        .from = MCP_LEGACY, .to = MCP_MODERN, .server_info = STR("{\"name\":\"s\"}")};
+    struct mcp_call_result b = {
+        .server_era = MCP_LEGACY, .client_era = MCP_MODERN, .server_info = STR("{\"name\":\"s\"}")};
     check_result(
         RESULT("{\"content\":[]}"), b,
         GIVEN("{\"content\":[],\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"s\"}},"
@@ -145,9 +151,9 @@ TEST(test_bridge_result__to_modern_says_what_it_is)
               "\"content\":[],\"resultType\":\"complete\"}"));
 }
 
-TEST(test_bridge_result__to_legacy_takes_it_out_again)
+TEST(test_translate_result__to_legacy_takes_it_out_again)
 {
-    struct bridge_result b = {.from = MCP_MODERN, .to = MCP_LEGACY};
+    struct mcp_call_result b = {.server_era = MCP_MODERN, .client_era = MCP_LEGACY};
     check_result(RESULT("{\"content\":[],\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{}},"
                         "\"resultType\":\"complete\"}"),
                  b, GIVEN("{\"content\":[]}"));
@@ -157,11 +163,11 @@ TEST(test_bridge_result__to_legacy_takes_it_out_again)
                  GIVEN("{\"content\":[],\"_meta\":{}}"));
 }
 
-TEST(test_bridge_result__state_lost_and_handle_are_the_last_lines)
+TEST(test_translate_result__state_lost_and_handle_are_the_last_lines)
 {
-    struct bridge_result b = {
-        .from = MCP_LEGACY,
-        .to = MCP_LEGACY,
+    struct mcp_call_result b = {
+        .server_era = MCP_LEGACY,
+        .client_era = MCP_LEGACY,
         .handle = STR("ses_x"),
         .lost_server = STR("files"),
         .lost_reason = STR("child_restarted"),
@@ -176,9 +182,10 @@ TEST(test_bridge_result__state_lost_and_handle_are_the_last_lines)
               "\"reason\":\"child_restarted\",\"at\":\"T\"},\"holdfast/session\":\"ses_x\"}}"));
 }
 
-TEST(test_bridge_result__handed_out_late_says_so_and_changes_nothing_else)
+TEST(test_translate_result__handed_out_late_says_so_and_changes_nothing_else)
 {
-    struct bridge_result b = {.from = MCP_LEGACY, .to = MCP_LEGACY, .redelivered_at = STR("T")};
+    struct mcp_call_result b = {
+        .server_era = MCP_LEGACY, .client_era = MCP_LEGACY, .redelivered_at = STR("T")};
     check_result(RESULT("{ \"content\":[ ],\"n\":1.50}"), b,
                  GIVEN("{ \"content\":[ ],\"n\":1.50,\"_meta\":{\"holdfast/redelivered\":{\"at\":"
                        "\"T\"}}}"));
@@ -186,14 +193,117 @@ TEST(test_bridge_result__handed_out_late_says_so_and_changes_nothing_else)
                  GIVEN("{\"_meta\":{\"k\":1,\"holdfast/redelivered\":{\"at\":\"T\"}}}"));
 }
 
-TEST(test_bridge_error__modern_codes_do_not_reach_legacy_clients)
+TEST(test_translate_error__modern_codes_do_not_reach_legacy_clients)
 {
-    struct bridge_result b = {.from = MCP_MODERN, .to = MCP_LEGACY};
+    struct mcp_call_result b = {.server_era = MCP_MODERN, .client_era = MCP_LEGACY};
     check_result(
         "{\"jsonrpc\":\"2.0\",\"id\":77,\"error\":{\"code\":-32021,\"message\":\"m\"}}", b,
         "{\"jsonrpc\":\"2.0\",\"id\":\"c\\u0031\",\"error\":{\"code\":-32603,\"message\":\"m\"}}");
-    b.to = MCP_MODERN;
+    b.client_era = MCP_MODERN;
     check_result(
         "{\"jsonrpc\":\"2.0\",\"id\":77,\"error\":{\"code\":-32021,\"message\":\"m\"}}", b,
         "{\"jsonrpc\":\"2.0\",\"id\":\"c\\u0031\",\"error\":{\"code\":-32021,\"message\":\"m\"}}");
+}
+
+TEST(test_translate_error__resource_not_found_has_the_code_of_the_clients_era)
+{
+    struct mcp_call_result b = {.server_era = MCP_LEGACY, .client_era = MCP_MODERN};
+    check_result(
+        "{\"jsonrpc\":\"2.0\",\"id\":77,\"error\":{\"code\":-32002,\"message\":\"m\"}}", b,
+        "{\"jsonrpc\":\"2.0\",\"id\":\"c\\u0031\",\"error\":{\"code\":-32602,\"message\":\"m\"}}");
+    b.client_era = MCP_LEGACY;
+    check_result(
+        "{\"jsonrpc\":\"2.0\",\"id\":77,\"error\":{\"code\":-32002,\"message\":\"m\"}}", b,
+        "{\"jsonrpc\":\"2.0\",\"id\":\"c\\u0031\",\"error\":{\"code\":-32002,\"message\":\"m\"}}");
+    b.server_era = MCP_MODERN;
+    check_result(
+        "{\"jsonrpc\":\"2.0\",\"id\":77,\"error\":{\"code\":-32002,\"message\":\"m\"}}", b,
+        "{\"jsonrpc\":\"2.0\",\"id\":\"c\\u0031\",\"error\":{\"code\":-32002,\"message\":\"m\"}}");
+}
+
+TEST(test_translate_request__the_envelope_says_what_initialize_said)
+{
+    begin();
+    struct mcp_message m = parse(CALL("{\"name\":\"a\"}"));
+    struct mcp_call_request r = {
+        .m = &m,
+        .client_era = MCP_LEGACY,
+        .server_era = MCP_MODERN,
+        .id = 77,
+        .initialize_params =
+            STR("{\"protocolVersion\":\"2025-11-25\",\"clientInfo\":{\"name\":\"c\"},"
+                "\"capabilities\":{\"tasks\":{},\"roots\":{ },\"extensions\":{}}}"),
+        .log_level = "info",
+        .mem = mem,
+    };
+    mcp_write_request(&r, &out);
+    assert_string_equal(out.p,
+                        SENT("{\"name\":\"a\",\"_meta\":{"
+                             "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","
+                             "\"io.modelcontextprotocol/clientCapabilities\":{\"roots\":{ }},"
+                             "\"io.modelcontextprotocol/clientInfo\":{\"name\":\"c\"},"
+                             "\"io.modelcontextprotocol/logLevel\":\"info\"}}"));
+    end();
+}
+
+TEST(test_translate_request__a_legacy_server_gets_nothing_of_initialize)
+{
+    begin();
+    struct mcp_message m = parse(CALL("{\"name\":\"a\",\"_meta\":{" ENVELOPE "}}"));
+    struct mcp_call_request r = {.m = &m,
+                                 .client_era = MCP_LEGACY,
+                                 .server_era = MCP_LEGACY,
+                                 .id = 77,
+                                 .initialize_params = STR("{\"capabilities\":{\"roots\":{}}}"),
+                                 .log_level = "info",
+                                 .mem = mem};
+    mcp_write_request(&r, &out);
+    assert_string_equal(out.p, SENT("{\"name\":\"a\",\"_meta\":{" ENVELOPE "}}"));
+    end();
+}
+
+TEST(test_translate_result__cache_hints_come_and_go_with_the_era)
+{
+    struct mcp_call_result b = {
+        .server_era = MCP_LEGACY, .client_era = MCP_MODERN, .cacheable = true};
+    check_result(RESULT("{\"contents\":[]}"), b,
+                 GIVEN("{\"contents\":[],\"resultType\":\"complete\",\"ttlMs\":0,"
+                       "\"cacheScope\":\"private\"}"));
+    b = (struct mcp_call_result){
+        .server_era = MCP_MODERN, .client_era = MCP_LEGACY, .cacheable = true};
+    check_result(RESULT("{\"resultType\":\"complete\",\"contents\":[],\"ttlMs\":5,"
+                        "\"cacheScope\":\"public\"}"),
+                 b, GIVEN("{\"contents\":[]}"));
+    b.cacheable = false;
+    check_result(RESULT("{\"content\":[],\"ttlMs\":5}"), b, GIVEN("{\"content\":[],\"ttlMs\":5}"));
+}
+
+TEST(test_translate_result__words_of_holdfast_come_after_those_of_the_server)
+{
+    struct mcp_call_result b = {.server_era = MCP_LEGACY,
+                                .client_era = MCP_MODERN,
+                                .server_info = STR("{}"),
+                                .handle = STR("ses_x")};
+    check_result(RESULT("{\"a\":1}"), b,
+                 GIVEN("{\"a\":1,\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{},"
+                       "\"holdfast/session\":\"ses_x\"},\"resultType\":\"complete\"}"));
+    b.server_era = MCP_MODERN;
+    b.client_era = MCP_LEGACY;
+    check_result(RESULT("{\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{}},\"a\":1}"), b,
+                 GIVEN("{\"_meta\":{\"holdfast/session\":\"ses_x\"},\"a\":1}"));
+}
+
+TEST(test_translate_input__older_clients_do_not_know_it_and_older_servers_have_no_state)
+{
+    begin();
+    struct mcp_message m =
+        parse(RESULT("{\"resultType\":\"input_required\",\"requestState\":\"s\"}"));
+    struct mcp_message done = parse(RESULT("{\"resultType\":\"complete\",\"requestState\":\"s\"}"));
+    assert_true(mcp_asks_beyond(MCP_LEGACY, &m));
+    assert_false(mcp_asks_beyond(MCP_MODERN, &m));
+    assert_false(mcp_asks_beyond(MCP_LEGACY, &done));
+    assert_non_null(mcp_request_state(MCP_MODERN, &m));
+    assert_null(mcp_request_state(MCP_LEGACY, &m));
+    assert_null(mcp_request_state(MCP_MODERN, &done));
+    end();
 }
