@@ -30,6 +30,7 @@ struct audit *audit_new(const struct audit_config *config)
         config->anchor_file.p ? strndup(config->anchor_file.p, config->anchor_file.n) : NULL;
     a->redactor = redactor_new();
     redactor_trust_json(a->redactor);
+    a->publish = publish_point_new(a->chain, a->loop);
     a->executions = metric_register(METRIC_COUNTER, "holdfast_executions_total",
                                     "Executions by server and outcome.", "server,outcome", 1000);
     struct metric *failures =
@@ -57,6 +58,7 @@ void audit_free(struct audit *a)
     unknown_commits_free(a->unknown_commits);
     unsaved_outcomes_release(a);
     anchor_release(a);
+    publish_point_free(a->publish);
     size_t at = 0;
     struct str key;
     for (void *value; map_next(&a->counters, &at, &key, &value);)

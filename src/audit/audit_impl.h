@@ -7,6 +7,7 @@
 
 #include "audit/audit.h"
 #include "audit/chain.h"
+#include "audit/publish.h"
 #include "audit/redact.h"
 #include "base/log_quiet.h"
 #include "base/map.h"
@@ -36,6 +37,7 @@ struct audit {
     size_t max_body;
     char *anchor_file;         /* NULL: no second sink */
     struct redactor *redactor; /* used by the write lane only */
+    struct publish_point *publish;
     struct loop_timer *tick;
     struct anchor anchor;
 

@@ -9,11 +9,12 @@
  * number if not.
  *
  * Once the lanes run, everything here belongs to the write lane; other threads may call only
- * chain_count(). */
+ * chain_count() and chain_publish_to(). */
 #include "audit/chain.h"
 
 #include "audit/chain_key.h"
 #include "audit/event_id.h"
+#include "audit/publish.h"
 #include "base/map.h"
 #include "crypto/hash.h"
 #include "json/write.h"
@@ -52,7 +53,13 @@ struct chain {
     bool was_behind; /* see chain_was_behind() */
     bool anchoring;  /* this transaction holds an anchor */
     struct buf scratch;
-    struct arena *records; /* records of the events in this transaction */
+    struct arena *records;      /* records of the events in this transaction */
+    const struct store_op *ops; /* of this transaction */
+    size_t n_ops;
+    _Atomic(struct publish_point *) publish; /* NULL: no subscribers */
+    /* The events up to this count need not be published any more.  Equals `count`, except after a
+     * commit of unknown fate. */
+    int64_t published;
 };
 
 static struct chain *chain_new(struct hmac_key *hmac)
@@ -219,6 +226,7 @@ bool chain_load(struct chain *c, struct store *store, struct error *err)
     if (!load_heads(c, store, err))
         return error_wrap(err, "reading the ends of the audit chain");
     c->was_behind = is_behind(c);
+    c->published = chain_count(c);
     return true;
 }
 
@@ -347,6 +355,34 @@ static bool number_event(struct chain *c, struct store *store, struct event_row 
     return true;
 }
 
+void chain_publish_to(struct chain *c, struct publish_point *p)
+{
+    atomic_store(&c->publish, p);
+}
+
+/* After a commit of unknown fate: publishes the events that the store has.  If the store cannot be
+ * read now, the next transaction tries again, and publishes nothing out of order before. */
+static void publish_unknown(struct chain *c, struct store *store)
+{
+    struct publish_point *p = atomic_load(&c->publish);
+    int64_t until = chain_count(c);
+    if (p && c->published < until)
+        until = event_id_count(publish_stored(p, store, event_id_make(c->writer, c->published),
+                                              event_id_make(c->writer, until)));
+    c->published = until;
+}
+
+/* The events of this transaction have the ids after `before`. */
+static void publish_batch(struct chain *c, int64_t before)
+{
+    struct publish_point *p = atomic_load(&c->publish);
+    if (c->published != before)
+        return;
+    if (p)
+        publish_committed(p, c->ops, c->n_ops, event_id_make(c->writer, before));
+    c->published = c->new_count;
+}
+
 static void on_rollback(void *arg)
 {
     struct chain *c = arg;
@@ -360,8 +396,12 @@ static bool on_assign(void *arg, struct store *store, struct store_op *ops, size
     struct chain *c = arg;
     if (c->stale && !load_heads(c, store, err))
         return false;
+    if (unlikely(c->published != chain_count(c)))
+        publish_unknown(c, store);
     forget(c);
     arena_reset(c->records);
+    c->ops = ops;
+    c->n_ops = n;
     for (size_t i = 0; i < n; i++) {
         if (ops[i].kind == OP_EVENT_APPEND && !number_event(c, store, ops[i].event, err)) {
             on_rollback(c);
@@ -386,7 +426,9 @@ static void on_commit(void *arg)
             if (h->anchoring > h->anchored)
                 h->anchored = h->anchoring;
         }
+    int64_t before = chain_count(c);
     atomic_store_explicit(&c->count, c->new_count, memory_order_relaxed);
+    publish_batch(c, before);
     forget(c);
 }
 

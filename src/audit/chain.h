@@ -10,6 +10,7 @@
 #include "store/lanes.h"
 
 struct chain;
+struct publish_point;
 /* Reads or creates the key file.  With `create` false, a missing file is an error that tells the
  * operator how to continue. */
 must_check bool chain_open(struct str key_file, bool create, int64_t writer, struct chain **ret,
@@ -18,6 +19,9 @@ must_check bool chain_open(struct str key_file, bool create, int64_t writer, str
 struct chain *chain_like(const struct chain *c) must_check;
 void chain_free(struct chain *c);
 struct write_hook chain_hook(struct chain *c);
+/* Events that commit from now on go to this publish point; NULL: to none.  For publish.c; any
+ * thread. */
+void chain_publish_to(struct chain *c, struct publish_point *p);
 void chain_mac(struct chain *c, const uint8_t previous[32], const struct event_row *e,
                uint8_t ret[32]);
 /* Derives a separate key for another purpose from the same secret.  It stays the same across
