@@ -245,6 +245,8 @@ void gateway_add_routes(struct gateway *g)
     g->api.pins = sv->pins;
     g->api.calls = sv->calls;
     g->api.audit = sv->audit;
+    g->api.is_store_shared = storage_is_shared(g->storage);
+    g->api.quiet = &sv->quiet;
     g->api.database = g->database;
     operate_start(&g->api);
     exchange_add_routes(sv);

@@ -21,7 +21,9 @@ struct api_services {
     struct pins *pins;
     struct calls *calls;
     struct audit *audit;
-    struct str database; /* name of the database in use, for people */
+    bool is_store_shared;         /* other nodes may write to the store */
+    struct deadline_class *quiet; /* silence after which a stream sends a keep-alive */
+    struct str database;          /* name of the database in use, for people */
 };
 
 #endif

@@ -10,6 +10,7 @@
 #include "audit/event_json.h"
 #include "audit/executions.h"
 #include "base/clock.h"
+#include "cli/audit_follow.h"
 #include "cli/audit_view.h"
 #include "cli/inventory.h"
 #include "cli/source.h"
@@ -287,12 +288,32 @@ static bool ended_execution(const struct event_row *e, const struct execution_fi
            (!f->session.p || str_starts(e->session_id, f->session));
 }
 
-/* Ends only with an error, with a closed stdout, or by a signal. */
-static bool follow(struct audit_cmd *c, const struct execution_filter *filter, int64_t after,
-                   struct error *err)
+struct following {
+    struct audit_cmd *cmd;
+    const struct execution_filter *filter;
+};
+
+static bool passes(struct str wanted, struct str has)
+{
+    return !wanted.p || str_eq(wanted, has);
+}
+
+/* False when stdout is closed. */
+static bool show_followed(void *arg, const struct event_row *e)
+{
+    struct following *f = arg;
+    struct execution x;
+    return !passes(f->filter->events.server, e->server) ||
+           !passes(f->filter->events.tool, e->tool) || !ended_execution(e, f->filter, &x) ||
+           print_rows(f->cmd, &x, 1, false);
+}
+
+/* Reads pages.  Ends only with an error, with a closed stdout, or by a signal. */
+static bool poll_pages(struct audit_cmd *c, const struct execution_filter *filter, int64_t after,
+                       struct error *err)
 {
     struct event_filter events = filter->events;
-    signal(SIGINT, SIG_DFL); /* a shell starts background commands with SIGINT ignored */
+    struct following f = {c, filter};
     events.before = 0;
     for (;;) {
         struct arena *mem = arena_new(SIZE_MAX / 4);
@@ -301,10 +322,8 @@ static bool follow(struct audit_cmd *c, const struct execution_filter *filter, i
         events.after = after;
         bool ok = event_source_page(c->source, &events, 200, mem, &rows, &n, err), heard = true;
         for (size_t i = 0; ok && heard && i < n; i++) {
-            struct execution x;
             after = rows[i].id;
-            if (ended_execution(&rows[i], filter, &x))
-                heard = print_rows(c, &x, 1, false);
+            heard = show_followed(&f, &rows[i]);
         }
         arena_free(mem);
         if (!ok || !heard)
@@ -312,6 +331,18 @@ static bool follow(struct audit_cmd *c, const struct execution_filter *filter, i
         if (n == 0)
             nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
     }
+}
+
+/* A running Holdfast sends its events as they commit.  Pages are read when none runs, or when it
+ * shares its store with other nodes. */
+static bool follow(struct audit_cmd *c, const struct execution_filter *filter, int64_t after,
+                   struct error *err)
+{
+    struct following f = {c, filter};
+    signal(SIGINT, SIG_DFL); /* a shell starts background commands with SIGINT ignored */
+    bool has_daemon = !c->from.local;
+    return (has_daemon && audit_follow(c->from.control, &after, show_followed, &f)) ||
+           poll_pages(c, filter, after, err);
 }
 
 /* The newest event before the list is made; --follow starts after it. */

@@ -343,6 +343,44 @@ static bool take_switch(struct str in, struct arena *mem, struct str *ret_config
     return true;
 }
 
+static bool is_stream(struct str in, struct arena *mem)
+{
+    struct http_head *head = arena_new_of(mem, struct http_head);
+    struct http_fault fault;
+    size_t used;
+
+    return http_parse_response(in, false, head, &used, &fault) == HTTP_PARSE_OK &&
+           head->status == 200 && head->framing == HTTP_CHUNKED;
+}
+
+bool control_stream(struct control *c, struct str path, struct arena *mem, int *ret_fd,
+                    struct error *err)
+{
+    int64_t until = clock_mono_ms() + c->deadline_ms;
+    struct str ignored;
+    struct buf in;
+    int fd;
+
+    if (!open_fd(c, &fd, err))
+        return false;
+    buf_init(&in, MAX_ANSWER);
+    struct control_request get = {.method = "GET", .path = path};
+    struct str request = request_of(c, &get, mem);
+    bool ok = reach(c, fd, until, err) && send_all(c, fd, request, until, err) &&
+              read_head(c, fd, &in, until, err);
+    if (ok && !is_stream(buf_str(&in), mem)) {
+        ok = false;
+        if (read_all(c, fd, &in, until, err) && take_answer(c, buf_str(&in), mem, &ignored, err))
+            error_set(err, ERR_BAD_INPUT, "this Holdfast does not stream; is it another version?");
+    }
+    buf_release(&in);
+    if (ok)
+        *ret_fd = fd;
+    else
+        close(fd);
+    return ok;
+}
+
 bool control_lines(struct control *c, struct str path, struct arena *mem, int *ret_fd,
                    struct str *ret_config, struct error *err)
 {

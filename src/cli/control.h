@@ -33,6 +33,11 @@ must_check bool control_send(struct control *c, const struct control_request *r,
 must_check bool control_get(void *c, struct str path, struct arena *mem, struct str *ret_body,
                             struct error *err);
 
+/* Opens a stream: GET `path`, answered 200 in chunks.  *ret_fd is the connected, non-blocking socket
+ * behind the head of the answer, owned by the caller. */
+must_check bool control_stream(struct control *c, struct str path, struct arena *mem, int *ret_fd,
+                               struct error *err);
+
 /* Opens a line channel: POST `path`, answered 101.  *ret_fd is the connected, non-blocking socket,
  * owned by the caller; both sides send lines on it.  *ret_config, in mem, is the Holdfast-Config of
  * the answer: sample, edited or same. */
