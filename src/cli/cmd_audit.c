@@ -11,6 +11,7 @@
 #include "audit/executions.h"
 #include "base/clock.h"
 #include "cli/audit_follow.h"
+#include "cli/audit_poll.h"
 #include "cli/audit_view.h"
 #include "cli/inventory.h"
 #include "cli/source.h"
@@ -22,13 +23,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TAIL_DEFAULT 20
 #define LIST_DEFAULT 50
 #define ROWS_MAX 1000000000
-#define POLL_MS 500
 
 struct audit_cmd {
     struct cli *cli;
@@ -291,6 +290,8 @@ static bool ended_execution(const struct event_row *e, const struct execution_fi
 struct following {
     struct audit_cmd *cmd;
     const struct execution_filter *filter;
+    const struct execution *shown; /* the list before the first new call */
+    size_t n_shown;
 };
 
 static bool passes(struct str wanted, struct str has)
@@ -298,63 +299,43 @@ static bool passes(struct str wanted, struct str has)
     return !wanted.p || str_eq(wanted, has);
 }
 
-/* False when stdout is closed. */
+/* False when stdout is closed.  The cursors are older than the list, so another node's call may be
+ * in both. */
 static bool show_followed(void *arg, const struct event_row *e)
 {
     struct following *f = arg;
     struct execution x;
-    return !passes(f->filter->events.server, e->server) ||
-           !passes(f->filter->events.tool, e->tool) || !ended_execution(e, f->filter, &x) ||
-           print_rows(f->cmd, &x, 1, false);
-}
-
-/* Reads pages.  Ends only with an error, with a closed stdout, or by a signal. */
-static bool poll_pages(struct audit_cmd *c, const struct execution_filter *filter, int64_t after,
-                       struct error *err)
-{
-    struct event_filter events = filter->events;
-    struct following f = {c, filter};
-    events.before = 0;
-    for (;;) {
-        struct arena *mem = arena_new(SIZE_MAX / 4);
-        struct event_row *rows;
-        size_t n = 0;
-        events.after = after;
-        bool ok = event_source_page(c->source, &events, 200, mem, &rows, &n, err), heard = true;
-        for (size_t i = 0; ok && heard && i < n; i++) {
-            after = rows[i].id;
-            heard = show_followed(&f, &rows[i]);
-        }
-        arena_free(mem);
-        if (!ok || !heard)
-            return ok;
-        if (n == 0)
-            nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
-    }
+    if (!passes(f->filter->events.server, e->server) || !passes(f->filter->events.tool, e->tool) ||
+        !ended_execution(e, f->filter, &x))
+        return true;
+    for (size_t i = 0; i < f->n_shown; i++)
+        if (f->shown[i].outcome_id == e->id)
+            return true;
+    return print_rows(f->cmd, &x, 1, false);
 }
 
 /* A running Holdfast sends its events as they commit.  Pages are read when none runs, or when it
- * shares its store with other nodes. */
-static bool follow(struct audit_cmd *c, const struct execution_filter *filter, int64_t after,
-                   struct error *err)
+ * shares its store with other nodes.  Ends only with an error, with a closed stdout, or by a
+ * signal. */
+static bool follow(struct following *f, struct audit_cursors *cursors, struct error *err)
 {
-    struct following f = {c, filter};
+    struct audit_cmd *c = f->cmd;
+    struct event_filter events = f->filter->events;
+    int64_t after = cursors->n ? cursors->last[0] : 0;
+
     signal(SIGINT, SIG_DFL); /* a shell starts background commands with SIGINT ignored */
-    bool has_daemon = !c->from.local;
-    return (has_daemon && audit_follow(c->from.control, &after, show_followed, &f)) ||
-           poll_pages(c, filter, after, err);
+    if (!c->from.local && audit_follow(c->from.control, &after, show_followed, f))
+        return true;
+    if (after > 0)
+        audit_cursors_move(cursors, after);
+    return audit_poll(c->source, &events, cursors, show_followed, f, err);
 }
 
-/* The newest event before the list is made; --follow starts after it. */
-static bool newest_event(struct audit_cmd *c, int64_t *ret_id, struct error *err)
+/* Only PostgreSQL has several live writers.  A running Holdfast may use one. */
+static size_t writers_to_follow(const struct audit_cmd *c, bool follows)
 {
-    struct event_filter filter = {.kind = -1, .newest_first = true};
-    struct event_row *rows;
-    size_t n;
-    if (!event_source_page(c->source, &filter, 1, c->cli->mem, &rows, &n, err))
-        return false;
-    *ret_id = n ? rows[0].id : 0;
-    return true;
+    return follows && (!c->from.local || c->from.place.database.is_postgres) ? AUDIT_POLL_WRITERS
+                                                                             : 1;
 }
 
 static bool run_tail(struct audit_cmd *c, struct error *err)
@@ -362,12 +343,13 @@ static bool run_tail(struct audit_cmd *c, struct error *err)
     struct execution_filter filter;
     struct execution *rows;
     size_t n;
-    int64_t newest;
+    struct audit_cursors cursors; /* --follow starts after them */
+    bool follows = cli_flag(c->cli, "--follow") || cli_flag(c->cli, "-f");
     if (!read_filter(c->cli, &filter, err) ||
         !number_flag(c->cli, "-n", TAIL_DEFAULT, &filter.limit, err) ||
-        !newest_event(c, &newest, err))
+        !audit_cursors_read(c->source, writers_to_follow(c, follows), &cursors, err))
         return false;
-    filter.events.before = newest + 1;
+    filter.events.before = (cursors.n ? cursors.last[0] : 0) + 1;
     if (!executions_newest(c->source, &filter, c->cli->mem, &rows, &n, err) ||
         (n == 0 && !check_names(c, &filter, err)))
         return false;
@@ -376,9 +358,8 @@ static bool run_tail(struct audit_cmd *c, struct error *err)
         rows[i] = rows[n - 1 - i];
         rows[n - 1 - i] = x;
     }
-    bool heard = print_rows(c, rows, n, true);
-    bool follows = cli_flag(c->cli, "--follow") || cli_flag(c->cli, "-f");
-    return !heard || !follows || follow(c, &filter, newest, err);
+    struct following f = {c, &filter, rows, n};
+    return !print_rows(c, rows, n, true) || !follows || follow(&f, &cursors, err);
 }
 
 static bool run_show(struct audit_cmd *c, struct error *err)

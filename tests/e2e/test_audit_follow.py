@@ -12,6 +12,7 @@ import pytest
 import harness
 from commands import command_env, control, events, run
 from harness import wait_for
+from postgres import shared_keys
 
 
 class Stream:
@@ -197,3 +198,25 @@ def test_follow__without_a_daemon_reads_the_store(hf, opened):
     hf.client('/mcp/up').call('counter')
     wait_for(lambda: len(tail.rows) == 2, 'the new call', 10)
     assert tail.rows[1]['tool'] == 'counter' and run(hf, 'audit', 'verify').returncode == 0
+
+
+def test_follow__shows_the_calls_of_all_nodes_on_a_shared_database(holdfast, cluster, stdio_server, opened):
+    """The first node has the lower writer number, so its new ids are less than those already shown."""
+    url = cluster.database()
+    entry, _ = stdio_server('up', handles='never')
+    first = holdfast({'up': entry}, env={'DATABASE_URL': url})
+    second = holdfast({'up': entry}, env={'DATABASE_URL': url, **shared_keys(first)})
+    for node in (first, second):
+        node.client('/mcp/up').call('echo', {'text': 'before'})
+    assert control(first, '/control/follow?after=0').status == 409
+    tail = opened(Tail(first))
+    wait_for(lambda: len(tail.rows) == 2, 'the list', 10)
+    for number, node in enumerate((first, second, first), 3):
+        node.client('/mcp/up').call('counter')
+        wait_for(lambda: len(tail.rows) == number, 'the new call', 10)
+    second.restart()  # a new writer
+    call_many(second, 20)
+    call_many(first, 20)
+    wait_for(lambda: len(tail.rows) == 45, 'the calls of both', 20)
+    ids = [row['id'] for row in tail.rows]
+    assert len(set(ids)) == 45 and len({one.split('.')[0] for one in ids}) == 3
