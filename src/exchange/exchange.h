@@ -12,7 +12,7 @@
 #include "http/server.h"
 #include "io/deadline.h"
 #include "mcp/method.h"
-#include "route/plan.h"
+#include "profile/plan.h"
 #include "session/carrier.h"
 #include "session/secrets.h"
 #include "session/session.h"

@@ -5,8 +5,8 @@
 #define HOLDFAST_PROFILE_VIEW_H
 
 #include "base/principal.h"
+#include "profile/plan.h"
 #include "profile/profile.h"
-#include "route/plan.h"
 
 struct profile_view {
     const struct profile_config *profile;

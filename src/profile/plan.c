@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gathers the catalogs, and finds the server of a name or a uri. */
-#include "route/plan.h"
+#include "profile/plan.h"
 
 #include "base/log.h"
 

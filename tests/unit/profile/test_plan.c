@@ -2,7 +2,7 @@
 /* Whose a name or a uri is, on the endpoint of all servers. */
 #include "test.h"
 
-#include "route/plan.h"
+#include "profile/plan.h"
 
 struct offer {
     const char *resources, *templates; /* result objects; NULL: the server has no resources */

@@ -6,8 +6,8 @@
  * servers are not affected.  Names of tools and prompts are "server__name" there; a resource keeps
  * its uri and belongs to the first server that lists it.  Lives in an exchange's arena; loop thread
  * only. */
-#ifndef HOLDFAST_ROUTE_PLAN_H
-#define HOLDFAST_ROUTE_PLAN_H
+#ifndef HOLDFAST_PROFILE_PLAN_H
+#define HOLDFAST_PROFILE_PLAN_H
 
 #include "upstream/upstream.h"
 
