@@ -23,7 +23,6 @@
 #include "identity/issuers.h"
 #include "io/address.h"
 #include "io/tls.h"
-#include "pins/pins.h"
 #include "front/front.h"
 #include "session/reaper.h"
 #include "session/remote_changes.h"
@@ -31,6 +30,7 @@
 #include "session/session_metrics.h"
 #include "store/redis_listen.h"
 #include "upstream/keeper.h"
+#include "upstream/pins.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -14,12 +14,12 @@
 #include "exchange/pipe.h"
 #include "exchange/routes.h"
 #include "exchange/sse2024.h"
-#include "pins/pins.h"
 #include "servers/sample.h"
 #include "servers/session.h"
 #include "session/remote_changes.h"
 #include "store/claim.h"
 #include "store/redis_listen.h"
+#include "upstream/pins.h"
 
 #include <stdio.h>
 

@@ -8,8 +8,8 @@
 
 #include "health/health.h"
 #include "identity/scopes.h"
-#include "pins/pins.h"
-#include "pins/tool_json.h"
+#include "upstream/pins.h"
+#include "upstream/pins_json.h"
 
 #include <stdio.h>
 

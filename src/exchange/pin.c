@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error texts for calls of held tools and refused names (pins/pins.h).  Called only for guarded
+/* Error texts for calls of held tools and refused names (upstream/pins.h).  Called only for guarded
  * servers, so that other servers cost one flag check. */
 #include "exchange/exchange.h"
 
-#include "pins/pins.h"
+#include "upstream/pins.h"
 
 struct str exchange_task_text(struct exchange *x, const struct upstream *up, struct str tool)
 {

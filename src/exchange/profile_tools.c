@@ -3,10 +3,10 @@
 #include "exchange/profile_tools.h"
 
 #include "json/write.h"
-#include "pins/pins.h"
 #include "profile/find.h"
 #include "profile/run.h"
 #include "profile/toolsets.h"
+#include "upstream/pins.h"
 
 #include <assert.h>
 

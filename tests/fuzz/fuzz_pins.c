@@ -2,9 +2,9 @@
 /* Fuzz target of watched tools: a definition as a server wrote it, and its bytes as a name.
  * Whatever they are: the canonical form is its own canonical form, its diff with itself is empty
  * and any other within its bounds, and what a name looks like looks like itself. */
-#include "pins/canon.h"
-#include "pins/diff.h"
-#include "pins/lookalike.h"
+#include "upstream/pins_canon.h"
+#include "upstream/pins_diff.h"
+#include "upstream/pins_lookalike.h"
 
 #include <stdio.h>
 #include <stdlib.h>

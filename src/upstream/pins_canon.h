@@ -4,8 +4,8 @@
  * at every depth, no blanks, strings unescaped and quoted again.  Numbers stay as they were
  * written.  Duplicate members are kept: parsers differ in which one counts.  The SHA-256 of this
  * form is the definition's digest. */
-#ifndef HOLDFAST_PINS_CANON_H
-#define HOLDFAST_PINS_CANON_H
+#ifndef HOLDFAST_UPSTREAM_PINS_CANON_H
+#define HOLDFAST_UPSTREAM_PINS_CANON_H
 
 #include "base/buf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "pins/diff.h"
+#include "upstream/pins_diff.h"
 
 static void expect(const char *was, const char *now, const char *expected)
 {

@@ -3,14 +3,14 @@
  * Then rows and events are written, a bounded number per transaction.  Findings are recorded one
  * after the other, so that each sees the rows of the one before.  If a write fails, the server's
  * next list gives the same findings again. */
-#include "pins/pins_impl.h"
+#include "upstream/pins_impl.h"
 
 #include "audit/redact.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "json/write.h"
-#include "pins/diff.h"
-#include "pins/tool_json.h"
+#include "upstream/pins_diff.h"
+#include "upstream/pins_json.h"
 
 #include <stdlib.h>
 

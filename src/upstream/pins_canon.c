@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes definitions in canonical form.  The limits of the JSON reader bound depth and number of
  * keys, and so the recursion here. */
-#include "pins/canon.h"
+#include "upstream/pins_canon.h"
 
 #include "base/utf8.h"
 #include "json/read.h"
 #include "json/write.h"
-#include "pins/lookalike.h"
+#include "upstream/pins_lookalike.h"
 
 #include <stdlib.h>
 

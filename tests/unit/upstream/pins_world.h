@@ -7,8 +7,8 @@
 #include "audit_db.h"
 
 #include "config/config.h"
-#include "pins/pins_impl.h"
 #include "upstream/catalog.h"
+#include "upstream/pins_impl.h"
 
 struct pins_world {
     struct audit_db db;

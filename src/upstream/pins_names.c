@@ -7,10 +7,10 @@
  * server is known, a new tool is judged more strictly.  Its name may not look like another even
  * loosely.  If it is not plain ASCII, it may not look like that of a gone tool either: that would
  * be the same name in other letters.  In plain ASCII a server may rename its tools. */
-#include "pins/pins_impl.h"
+#include "upstream/pins_impl.h"
 
 #include "base/log.h"
-#include "pins/lookalike.h"
+#include "upstream/pins_lookalike.h"
 
 #define UTF8_LONGEST 4 /* bytes of a character */
 

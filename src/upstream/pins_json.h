@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tools as the API shows them. */
-#ifndef HOLDFAST_PINS_TOOL_JSON_H
-#define HOLDFAST_PINS_TOOL_JSON_H
+#ifndef HOLDFAST_UPSTREAM_PINS_JSON_H
+#define HOLDFAST_UPSTREAM_PINS_JSON_H
 
 #include "json/write.h"
 #include "store/store.h"

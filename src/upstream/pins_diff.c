@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Longest common subsequence over lines, without the equal lines at the beginning and end.
  * Quadratic, so bounded to a million cells.  Not on the loop. */
-#include "pins/diff.h"
+#include "upstream/pins_diff.h"
 
-#include "pins/canon.h"
+#include "upstream/pins_canon.h"
 
 #include <stdlib.h>
 

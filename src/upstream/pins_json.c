@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pins/tool_json.h"
+#include "upstream/pins_json.h"
 
 #include "crypto/hash.h"
-#include "pins/diff.h"
+#include "upstream/pins_diff.h"
 
 static bool is_zero(const uint8_t digest[SHA256_BYTES])
 {

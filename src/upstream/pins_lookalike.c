@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables, and one pass over the name: each character is replaced by its look-alike. */
-#include "pins/lookalike.h"
+#include "upstream/pins_lookalike.h"
 
 #include "base/utf8.h"
 

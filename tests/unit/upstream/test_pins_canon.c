@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "pins/canon.h"
+#include "upstream/pins_canon.h"
 
 static bool is_canon(const char *definition, const char *expected)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "pins/lookalike.h"
+#include "upstream/pins_lookalike.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
 /* Names that a person or a model confuses: they differ only in case, in letters of other scripts
  * that look the same, in width, or in the encoding of accents.  A small table, not all of Unicode;
  * docs/tool-definitions.md says what is in it. */
-#ifndef HOLDFAST_PINS_LOOKALIKE_H
-#define HOLDFAST_PINS_LOOKALIKE_H
+#ifndef HOLDFAST_UPSTREAM_PINS_LOOKALIKE_H
+#define HOLDFAST_UPSTREAM_PINS_LOOKALIKE_H
 
 #include "base/buf.h"
 

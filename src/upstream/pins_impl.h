@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of src/pins. */
-#ifndef HOLDFAST_PINS_PINS_IMPL_H
-#define HOLDFAST_PINS_PINS_IMPL_H
+/* Shared by the files src/upstream/pins*.c. */
+#ifndef HOLDFAST_UPSTREAM_PINS_IMPL_H
+#define HOLDFAST_UPSTREAM_PINS_IMPL_H
 
 #include "base/map.h"
 #include "base/metric.h"
 #include "crypto/hash.h"
-#include "pins/pins.h"
 #include "upstream/catalog.h"
+#include "upstream/pins.h"
 
 #include <stdlib.h>
 
@@ -122,7 +122,7 @@ void pins_release(struct pins *p, struct watched_server *s);
 bool pins_take_rows(struct pins *p, const struct tool_row *rows, size_t n);
 /* Whether the name is safe in a command line without quoting. */
 bool pins_is_plain(struct str name);
-/* record.c: takes ownership; recorded in the order of the calls. */
+/* pins_record.c: takes ownership; recorded in the order of the calls. */
 void pins_record(struct findings *f);
 void findings_free(struct findings *f);
 /* Sets the body of an event: JSON, in memory that outlives the event. */
@@ -140,11 +140,11 @@ struct looking {
     bool is_first, is_whole, pinned;
     bool any_new; /* not the first list, and one of its names was never seen */
 };
-/* look.c */
+/* pins_look.c */
 struct finding *pins_find(struct looking *l, enum found_kind kind, struct str tool);
 /* Gives the finding an event of its own, up to PINS_TOLD_PER_MINUTE; further ones are counted. */
 void pins_tell(struct looking *l, struct finding *one);
-/* names.c: removes look-alike names from the list. */
+/* pins_names.c: removes look-alike names from the list. */
 void pins_sort_names(struct looking *l);
 void pins_look(void *arg, struct upstream *u, struct catalog *c, bool is_whole);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The difference of two definitions, for people: lines as tool_canon_pretty() writes them, "-"
  * before removed lines, "+" before added lines, and one unchanged line before and after. */
-#ifndef HOLDFAST_PINS_DIFF_H
-#define HOLDFAST_PINS_DIFF_H
+#ifndef HOLDFAST_UPSTREAM_PINS_DIFF_H
+#define HOLDFAST_UPSTREAM_PINS_DIFF_H
 
 #include "base/buf.h"
 

@@ -6,12 +6,12 @@
  * with "pin", calls to unapproved tools are held.  Names that look like another of the same server
  * are left out of its lists, and cannot be called.
  *
- *   probe, own lists ──look.c──> findings ──record.c──> diff, rows, events
+ *   probe, own lists ──pins_look.c──> findings ──pins_record.c──> diff, rows, events
  *   a call ──pins_check()──> may it leave?         a person ──pins_approve()──> it may
  *
  * Digests of all servers are in memory, definitions only in the store.  Loop thread only. */
-#ifndef HOLDFAST_PINS_PINS_H
-#define HOLDFAST_PINS_PINS_H
+#ifndef HOLDFAST_UPSTREAM_PINS_H
+#define HOLDFAST_UPSTREAM_PINS_H
 
 #include "store/lanes.h"
 #include "upstream/upstream.h"

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Examines a list of tools.  It removes names that look alike (names.c), and compares every
+/* Examines a list of tools.  It removes names that look alike (pins_names.c), and compares every
  * definition with the remembered one.  A held tool is listed with our text instead of its own, so
  * that an unapproved definition reaches no model.
  *
  * A definition with the same bytes as at the last look costs one digest; any other is parsed and
  * written in canonical form. */
-#include "pins/pins_impl.h"
+#include "upstream/pins_impl.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "json/write.h"
-#include "pins/canon.h"
+#include "upstream/pins_canon.h"
 
 #define MINUTE_MS 60000
 #define FINDINGS_BYTES (64u * 1024 * 1024)

@@ -3,7 +3,7 @@
  * event; then calls pass and lists show the server's own definitions again.  A server may change a
  * tool between the display and the decision, so the displayed digest is remembered until it is
  * approved.  The store refuses a digest that is not the last one it has. */
-#include "pins/pins_impl.h"
+#include "upstream/pins_impl.h"
 
 #include "base/clock.h"
 #include "base/log.h"

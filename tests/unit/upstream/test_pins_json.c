@@ -3,8 +3,8 @@
 
 #include "crypto/hash.h"
 #include "json/read.h"
-#include "pins/diff.h"
-#include "pins/tool_json.h"
+#include "upstream/pins_diff.h"
+#include "upstream/pins_json.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The remembered tools of servers, and the check of calls. */
-#include "pins/pins_impl.h"
+#include "upstream/pins_impl.h"
 
 #include "base/clock.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pins_world.h"
 
-#include "pins/lookalike.h"
+#include "upstream/pins_lookalike.h"
 
 #define TOOL(name, text) "{\"name\":\"" name "\",\"description\":\"" text "\"}"
 #define PINNED ",\"pin\":true"
