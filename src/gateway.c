@@ -19,7 +19,6 @@
 #include "config/datadir.h"
 #include "exchange/pipe.h"
 #include "exchange/sse2024.h"
-#include "health/health.h"
 #include "identity/issuers.h"
 #include "io/address.h"
 #include "io/tls.h"
@@ -29,6 +28,7 @@
 #include "session/session_gauges.h"
 #include "session/session_metrics.h"
 #include "store/redis_listen.h"
+#include "upstream/health_store.h"
 #include "upstream/keeper.h"
 #include "upstream/pins.h"
 

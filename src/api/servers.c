@@ -6,8 +6,8 @@
 #include "api/job.h"
 #include "api/page.h"
 
-#include "health/health.h"
 #include "identity/scopes.h"
+#include "upstream/health_store.h"
 #include "upstream/pins.h"
 #include "upstream/pins_json.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Saves tallies as rows and loads them.  A tally counts as saved when its write is queued.  If the
  * write fails, that is undone. */
-#include "health/health.h"
+#include "upstream/health_store.h"
 
 #include "base/log.h"
 

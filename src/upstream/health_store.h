@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Persists the counts of requests to servers across restarts.  They are read at the start and
  * written every 30 s if they changed, and at a clean stop.  A crash loses at most the last 30 s. */
-#ifndef HOLDFAST_HEALTH_HEALTH_H
-#define HOLDFAST_HEALTH_HEALTH_H
+#ifndef HOLDFAST_UPSTREAM_HEALTH_STORE_H
+#define HOLDFAST_UPSTREAM_HEALTH_STORE_H
 
 #include "json/write.h"
 #include "store/lanes.h"
