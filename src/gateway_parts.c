@@ -243,7 +243,6 @@ void gateway_add_routes(struct gateway *g)
     g->api.keyring = sv->keyring;
     g->api.upstreams = sv->upstreams;
     g->api.pins = sv->pins;
-    g->api.calls = sv->calls;
     g->api.audit = sv->audit;
     g->api.is_store_shared = storage_is_shared(g->storage);
     g->api.quiet = &sv->quiet;

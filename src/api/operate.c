@@ -10,10 +10,10 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/metric.h"
-#include "call/call.h"
 #include "json/write.h"
 #include "session/session_gauges.h"
 #include "store/database.h"
+#include "store/lanes.h"
 #include "upstream/upstream.h"
 
 static struct metric *in_flight, *links, *resident, *upstream_up, *degraded, *requests, *failures,
@@ -68,7 +68,7 @@ static void fill(struct api_services *sv)
 {
     struct lane_stats lanes;
     lanes_stats(sv->lanes, &lanes);
-    set(in_flight, NULL, calls_in_flight(sv->calls));
+    set(in_flight, NULL, lanes.in_flight);
     set(links, NULL, upstreams_links(sv->upstreams));
     set(resident, NULL, sessions_resident(sv->sessions));
     set(queues, "write", (int64_t)lanes.write_queue);

@@ -19,7 +19,6 @@ struct api_services {
     struct keyring *keyring;
     struct upstreams *upstreams;
     struct pins *pins;
-    struct calls *calls;
     struct audit *audit;
     bool is_store_shared;         /* other nodes may write to the store */
     struct deadline_class *quiet; /* silence after which a stream sends a keep-alive */

@@ -3,8 +3,8 @@
 #include "api/job.h"
 
 #include "config/limits.h"
-#include "call/call.h"
 #include "front/front.h"
+#include "store/lanes.h"
 
 #define MAX_BYTES (64u * 1024)
 
@@ -35,13 +35,16 @@ void api_get_system(struct api_call *c)
 {
     struct api_job *j = api_job_new(sizeof(*j), MAX_BYTES, c);
     const struct api_services *sv = c->sv;
+    struct lane_stats lanes = {0};
     struct js_writer w;
 
+    if (sv->lanes)
+        lanes_stats(sv->lanes, &lanes);
     js_begin(&w, &j->out);
     js_object(&w);
     js_kv_string(&w, "version", STR(HOLDFAST_VERSION));
     js_kv_bool(&w, "stopping", sv->front->draining);
-    js_kv_int(&w, "calls_in_flight", sv->calls ? calls_in_flight(sv->calls) : 0);
+    js_kv_int(&w, "calls_in_flight", lanes.in_flight);
     js_kv_bool(&w, "store_healthy", sv->lanes && lanes_healthy(sv->lanes));
     if (api_is_local(c))
         js_kv_string(&w, "database", sv->database);

@@ -312,6 +312,7 @@ void lanes_why(struct lanes *l, struct error *ret)
 void lanes_stats(const struct lanes *l, struct lane_stats *ret)
 {
     *ret = (struct lane_stats){
+        .in_flight = atomic_load_explicit(&l->in_flight, memory_order_relaxed),
         .write_queue = atomic_load(&l->write.queued),
         .lookup_queue = atomic_load(&l->lookup.queued),
         .query_queue = atomic_load(&l->query.queued),

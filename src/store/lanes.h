@@ -101,6 +101,7 @@ bool lanes_healthy(const struct lanes *l);
 void lanes_why(struct lanes *l, struct error *ret);
 /* The queue members count jobs not yet done; `failures` counts jobs. */
 struct lane_stats {
+    unsigned in_flight; /* of lanes_set_in_flight() */
     size_t write_queue, lookup_queue, query_queue;
     uint64_t batches, ops, failures;
     int64_t last_batch_us;

@@ -189,7 +189,9 @@ TEST(test_lane_write__jobs_that_wait_together_are_committed_together)
         assert_int_equal(jobs[i].ops[1].verdict, VERDICT_OK);
     }
     struct lane_stats stats;
+    lanes_set_in_flight(f.lanes, 3);
     lanes_stats(f.lanes, &stats);
+    assert_int_equal(stats.in_flight, 3);
     assert_int_equal(stats.batches, 2);
     assert_int_equal(stats.ops, 21);
     assert_int_equal(stats.write_queue, 0);
