@@ -2,8 +2,8 @@
 /* A cursor is the base64url of the first bytes of the digest and the row's name. */
 #include "api/cursor.h"
 
+#include "crypto/base64.h"
 #include "crypto/hash.h"
-#include "crypto/token.h"
 
 #define DIGEST_BYTES 12
 

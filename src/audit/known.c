@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "base/secret.h"
 #include "base/utf8.h"
-#include "crypto/token.h"
+#include "crypto/base64.h"
 #include "json/write.h"
 
 #include <pthread.h>

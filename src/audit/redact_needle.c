@@ -8,7 +8,7 @@
  * alignment in the encoded text. */
 #include "audit/redact_impl.h"
 
-#include "crypto/token.h"
+#include "crypto/base64.h"
 
 #define GROUP 3       /* bytes that base64 writes as four characters */
 #define STEP 12       /* bytes encoded at a time; most candidates differ in the first step */

@@ -8,7 +8,7 @@
  * with it is exactly what we wrote, so the fields are never normalised. */
 #include "delivery/stream_impl.h"
 
-#include "crypto/token.h"
+#include "crypto/base64.h"
 
 #include <assert.h>
 

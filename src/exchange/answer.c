@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/log_quiet.h"
-#include "crypto/hash.h"
 #include "exchange/batch.h"
 #include "exchange/profile_tools.h"
 #include "json/write.h"
@@ -207,7 +206,7 @@ static enum step_result answer_initialize(struct exchange *x)
             .last_used_ms = clock_life_ms(),
             .session_id = x->session ? x->session->id : STR_NONE,
         };
-        sha256(str_of(c->id), row->id_hash);
+        token_hash(str_of(c->id), row->id_hash);
         c->op.kind = OP_TRANSPORT_CREATE;
         transports_make_room(x->sv->sessions, &x->caller.who);
     }

@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "crypto/token.h"
 #include "identity/connection.h"
 #include "session/profile_context.h"
+#include "session/token.h"
 
 #define NAME_LOGGED 128 /* bytes */
 #define SHORT_MAC 16    /* bytes that distinguish contexts */

@@ -9,8 +9,8 @@
  * server cannot use the state.  The key survives restarts. */
 #include "exchange/exchange.h"
 
+#include "crypto/base64.h"
 #include "crypto/hash.h"
-#include "crypto/token.h"
 #include "json/write.h"
 
 #include <openssl/crypto.h>

@@ -6,7 +6,7 @@
  * as a whole (check_set()). */
 #include "identity/jwks.h"
 
-#include "crypto/token.h"
+#include "crypto/base64.h"
 #include "json/read.h"
 
 #include <openssl/bn.h>

@@ -5,7 +5,7 @@
 #include "identity/jwt.h"
 
 #include "base/log.h"
-#include "crypto/token.h"
+#include "crypto/base64.h"
 #include "json/read.h"
 
 #define TIME_MAX INT64_C(253402300799) /* the end of the year 9999 */

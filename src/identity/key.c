@@ -3,8 +3,8 @@
 #include "identity/key.h"
 
 #include "base/random.h"
+#include "crypto/base64.h"
 #include "crypto/hash.h"
-#include "crypto/token.h"
 #include "identity/scopes.h"
 
 #define SECRET_BYTES 32

@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "crypto/base64.h"
 #include "crypto/hash.h"
-#include "crypto/token.h"
 #include "identity/password.h"
 #include "identity/proxy.h"
 

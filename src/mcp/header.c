@@ -4,7 +4,7 @@
  * is a literal. */
 #include "mcp/header.h"
 
-#include "crypto/token.h"
+#include "crypto/base64.h"
 
 #define PREFIX "=?base64?"
 #define SUFFIX "?="

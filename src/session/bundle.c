@@ -4,7 +4,7 @@
 #include "session/bundle.h"
 
 #include "base/buf.h"
-#include "crypto/token.h"
+#include "crypto/base64.h"
 #include "json/write.h"
 
 #include <stdlib.h>

@@ -248,7 +248,7 @@ static void hash_id(struct sessions *home, struct str id, uint8_t ret[SHA256_BYT
     uint64_t keyed;
 
     if (id.n != sizeof(m->id)) {
-        sha256(id, ret);
+        token_hash(id, ret);
         return;
     }
     if (!home->memos)
@@ -264,7 +264,7 @@ static void hash_id(struct sessions *home, struct str id, uint8_t ret[SHA256_BYT
         ;
     if (m == set + ID_WAYS)
         m = &set[keyed >> 32 & (ID_WAYS - 1)];
-    sha256(id, m->hash);
+    token_hash(id, m->hash);
     memcpy(m->id, id.p, sizeof(m->id));
     m->keyed = keyed;
     memcpy(ret, m->hash, sizeof(m->hash));

@@ -3,7 +3,7 @@
 #include "session/profile_context.h"
 
 #include "base/log.h"
-#include "crypto/token.h"
+#include "crypto/base64.h"
 #include "json/read.h"
 #include "json/write.h"
 #include "session/sealed.h"

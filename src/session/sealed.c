@@ -2,8 +2,8 @@
 /* The text form of sealed credentials. */
 #include "session/sealed.h"
 
+#include "crypto/base64.h"
 #include "crypto/hash.h"
-#include "crypto/token.h"
 
 #include <stdlib.h>
 

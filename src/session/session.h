@@ -9,9 +9,9 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "config/config.h"
-#include "crypto/token.h"
 #include "mcp/version.h"
 #include "session/read_your_writes.h"
+#include "session/token.h"
 #include "store/lanes.h"
 
 struct sessions;

@@ -5,7 +5,6 @@
 #define HOLDFAST_SESSION_SESSION_IMPL_H
 
 #include "crypto/hash.h"
-#include "crypto/token.h"
 #include "session/session.h"
 
 /* Cached digests of transport ids in use, so that most requests need not hash their id. */

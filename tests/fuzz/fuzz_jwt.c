@@ -3,7 +3,7 @@
  * may be taken, as nobody knows the keys; header and payload, parted by a newline, which we sign,
  * so that what they say is reached; or a key set.  Whatever is taken keeps the promises of jwt.h.
  */
-#include "crypto/token.h"
+#include "crypto/base64.h"
 #include "identity/jwks.h"
 #include "identity/jwt.h"
 

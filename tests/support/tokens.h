@@ -7,8 +7,8 @@
 #include "test.h"
 
 #include "base/arena.h"
+#include "crypto/base64.h"
 #include "crypto/hash.h"
-#include "crypto/token.h"
 #include "identity/jwt.h"
 
 #include <openssl/bn.h>

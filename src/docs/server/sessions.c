@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "crypto/token.h"
+#include "session/token.h"
 
 #define LIST_MAX 50
 #define NAME_MAX_BYTES 255

@@ -5,7 +5,7 @@
 #include "audit/redact.h"
 #include "base/buf.h"
 #include "config/config.h"
-#include "crypto/token.h"
+#include "crypto/base64.h"
 #include "json/write.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* What a client tells its session: the forms it comes in, what is refused, and how it is kept. */
 #include "test.h"
 
-#include "crypto/token.h"
+#include "crypto/base64.h"
 #include "session/profile_context.h"
 #include "session/sealed.h"
 

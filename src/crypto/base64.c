@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that Holdfast mints, and base64 in its two alphabets.  Encoding need not be constant-time:
- * the owners of names compare them by hash or with crypto_equal(). */
-#include "crypto/token.h"
-
-#include "base/random.h"
-
-#define NAME_BYTES 32
+/* Base64 in its two alphabets.  Encoding need not be constant-time: secrets are compared by hash or
+ * with crypto_equal(). */
+#include "crypto/base64.h"
 
 static const char url_alphabet[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -46,20 +42,6 @@ size_t base64_encode(const void *p, size_t n, char *ret_text)
     return encode(p, n, standard_alphabet, true, ret_text);
 }
 
-void token_transport_id(char ret_text[TRANSPORT_ID_LENGTH + 1])
-{
-    uint8_t bytes[NAME_BYTES];
-
-    random_bytes(bytes, sizeof(bytes));
-    base64url_encode(bytes, sizeof(bytes), ret_text);
-}
-
-void token_handle(char ret_text[HANDLE_LENGTH + 1])
-{
-    memcpy(ret_text, "ses_", 4);
-    token_transport_id(ret_text + 4);
-}
-
 static int digit_of(char c, const char *alphabet)
 {
     const char *at = c ? strchr(alphabet, c) : NULL;
@@ -67,21 +49,9 @@ static int digit_of(char c, const char *alphabet)
     return at ? (int)(at - alphabet) : -1;
 }
 
-/* 43 digits hold 258 bits: the last two bits of a minted name are zero. */
-bool token_looks_like_transport_id(struct str s)
+int base64url_digit(char c)
 {
-    if (s.n != TRANSPORT_ID_LENGTH)
-        return false;
-    for (size_t i = 0; i < s.n; i++)
-        if (digit_of(s.p[i], url_alphabet) < 0)
-            return false;
-    return (digit_of(s.p[s.n - 1], url_alphabet) & 3) == 0;
-}
-
-bool token_looks_like_handle(struct str s)
-{
-    return s.n == HANDLE_LENGTH && str_starts(s, STR("ses_")) &&
-           token_looks_like_transport_id(str_n(s.p + 4, s.n - 4));
+    return digit_of(c, url_alphabet);
 }
 
 /* Decodes one group of four; `pad` of its digits are '=' or left out.  Returns false on a bad digit
