@@ -21,7 +21,6 @@
 #include "config/datadir.h"
 #include "cli/relay.h"
 #include "cli/relay_talk.h"
-#include "crypto/hash.h"
 #include "gateway.h"
 #include "json/read.h"
 
@@ -103,17 +102,15 @@ static struct str path_of(const char *server, const char *profile, struct arena 
 static struct str path_with_config(struct str path, const struct config_identity *own,
                                    struct arena *mem)
 {
-    char digest[2 * sizeof(own->digest) + 1];
     struct buf out;
 
     if (!own->path.p)
         return path;
-    hex_encode(own->digest, sizeof(own->digest), digest);
     buf_init(&out, 64 * 1024);
     buf_addf(&out, "%.*s%cconfig=", STR_ARG(path), str_find(path, '?') < path.n ? '&' : '?');
     for (size_t i = 0; i < own->path.n; i++)
         buf_addf(&out, "%%%02x", (unsigned char)own->path.p[i]);
-    buf_addf(&out, "&digest=%s", digest);
+    buf_addf(&out, "&digest=%s", own->digest);
     struct str result = arena_dup(mem, buf_str(&out));
     buf_release(&out);
     return result;

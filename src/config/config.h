@@ -175,8 +175,8 @@ struct client_config {
 
 /* The path and digest of a configuration file; they distinguish the files of two projects. */
 struct config_identity {
-    struct str path;    /* absolute, symbolic links resolved; absent: there is no file */
-    uint8_t digest[32]; /* SHA-256 of the file's bytes */
+    struct str path; /* absolute, symbolic links resolved; absent: there is no file */
+    char digest[65]; /* SHA-256 of the file's bytes, in hex */
 };
 
 struct config {

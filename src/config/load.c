@@ -82,10 +82,12 @@ static void identify(const char *path, struct str text, struct arena *mem,
                      struct config_identity *ret)
 {
     char *whole = realpath(path, NULL);
+    uint8_t digest[SHA256_BYTES];
 
     ret->path = arena_dup(mem, str_of(whole ? whole : path));
     free(whole);
-    sha256(text, ret->digest);
+    sha256(text, digest);
+    hex_encode(digest, sizeof(digest), ret->digest);
 }
 
 static bool load_text(struct wanted *w, const char *path, struct str text, int fd,

@@ -3,7 +3,6 @@
  * After the answer 101, both sides send lines (exchange/pipe.c). */
 #include "exchange/routes.h"
 
-#include "crypto/hash.h"
 #include "exchange/pipe.h"
 #include "front/plain.h"
 #include "identity/scopes.h"
@@ -64,10 +63,7 @@ static bool is_other_config(const struct config *c, const struct own_config *own
 
 static bool is_edited(const struct config *c, const struct own_config *own)
 {
-    char digest[2 * sizeof(c->identity.digest) + 1];
-
-    hex_encode(c->identity.digest, sizeof(c->identity.digest), digest);
-    return own->path.p && !str_eq(own->digest, str_of(digest));
+    return own->path.p && !str_eq(own->digest, str_of(c->identity.digest));
 }
 
 static bool serves_sample_only(const struct config *c)
