@@ -4,9 +4,10 @@
 #define HOLDFAST_GATEWAY_IMPL_H
 
 #include "api/services.h"
-#include "exchange/exchange.h"
-#include "gateway.h"
 #include "docs/server/server.h"
+#include "exchange/exchange.h"
+#include "feeds/feeds.h"
+#include "gateway.h"
 #include "identity/logins.h"
 #include "storage.h"
 
@@ -19,7 +20,8 @@ struct gateway {
     struct health *health;
     struct storage *storage;
     struct front front;
-    struct services sv;      /* for exchanges */
+    struct services sv; /* for exchanges */
+    struct feeds feeds;
     struct api_services api; /* the same parts, and those for the API alone */
     struct str database;     /* name of the database in use, for people */
     struct http_server *server;

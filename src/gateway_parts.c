@@ -244,13 +244,19 @@ void gateway_add_routes(struct gateway *g)
     g->api.upstreams = sv->upstreams;
     g->api.pins = sv->pins;
     g->api.audit = sv->audit;
-    g->api.is_store_shared = storage_is_shared(g->storage);
-    g->api.quiet = &sv->quiet;
     g->api.database = g->database;
     operate_start(&g->api);
     exchange_add_routes(sv);
     plain_add_routes(&g->api);
     api_add_routes(&g->api);
+    g->feeds = (struct feeds){
+        .front = sv->front,
+        .lanes = sv->lanes,
+        .audit = sv->audit,
+        .is_store_shared = storage_is_shared(g->storage),
+        .quiet = &sv->quiet,
+    };
+    feeds_add_routes(&g->feeds);
 }
 
 /* Starts the knowledge base.  Its tools are registered with the other built-in servers. */

@@ -18,8 +18,6 @@ static const struct front_route routes[] = {
     {"GET", "/readyz", operate_readyz, "The store writes and no stop is under way.", ROUTE_HEAD,
      &need_open},
     {"GET", "/metrics", operate_metrics, "Prometheus text.", ROUTE_HEAD, &metrics},
-    {"GET", "/control/follow", control_follow, "Audit events as they commit, for commands.",
-     ROUTE_SOCKET_ONLY, &need_local_admin},
 };
 
 void plain_add_routes(struct api_services *sv)

@@ -16,7 +16,5 @@ admitted_fn operate_healthz;
 admitted_fn operate_readyz;
 admitted_fn operate_metrics;
 void operate_start(struct api_services *sv); /* registers gauges that are filled at each scrape */
-/* follow.c */
-admitted_fn control_follow;
 
 #endif

@@ -20,9 +20,7 @@ struct api_services {
     struct upstreams *upstreams;
     struct pins *pins;
     struct audit *audit;
-    bool is_store_shared;         /* other nodes may write to the store */
-    struct deadline_class *quiet; /* silence after which a stream sends a keep-alive */
-    struct str database;          /* name of the database in use, for people */
+    struct str database; /* name of the database in use, for people */
 };
 
 #endif

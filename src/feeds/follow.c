@@ -15,12 +15,13 @@
  *
  * With a store that other nodes share, the events of their writers would be missing: the request is
  * refused, and the client reads pages. */
-#include "api/plain.h"
+#include "feeds/feeds.h"
 
 #include "audit/event_id.h"
 #include "audit/event_json.h"
 #include "audit/publish.h"
 #include "base/log.h"
+#include "front/plain.h"
 #include "http/sse.h"
 #include "io/deadline.h"
 #include "json/write.h"
@@ -41,7 +42,7 @@ struct mark {
 
 struct follower {
     struct audit_subscriber subscriber;
-    struct api_services *sv;
+    struct feeds *home;
     struct http_request *http;
     struct deadline quiet;
     int64_t sent; /* the client has, or has queued, all events up to this id */
@@ -65,7 +66,7 @@ static void follower_free(struct follower *f)
 /* Detaches the follower from everything but a running page read. */
 static void leave(struct follower *f)
 {
-    audit_unsubscribe(f->sv->audit, &f->subscriber);
+    audit_unsubscribe(f->home->audit, &f->subscriber);
     deadline_clear(&f->quiet);
 }
 
@@ -106,7 +107,7 @@ static bool send_lines(struct follower *f, struct str lines)
 {
     if (lines.n == 0)
         return true;
-    deadline_set(f->sv->quiet, &f->quiet);
+    deadline_set(f->home->quiet, &f->quiet);
     if (http_stream_write(f->http, lines))
         return true;
     cut_off(f, "the connection takes no more events; ask again with the last id");
@@ -155,7 +156,7 @@ static void read_page(struct follower *f)
     f->during_overflowed = false;
     f->reading = true;
     f->job = (struct read_job){.run = run_page, .done = page_done};
-    if (lane_query(f->sv->lanes, &f->job))
+    if (lane_query(f->home->lanes, &f->job))
         return;
     f->reading = false;
     cut_off(f, "too much is waiting for the store; ask again with the last id");
@@ -247,16 +248,16 @@ static void on_events(struct audit_subscriber *s, const struct event_row *rows, 
 static void on_quiet(struct deadline *d)
 {
     struct follower *f = container_of(d, struct follower, quiet);
-    deadline_set(f->sv->quiet, &f->quiet);
+    deadline_set(f->home->quiet, &f->quiet);
     if (!f->reading && http_stream_queued(f->http) == 0)
         (void)send_lines(f, STR("\n"));
 }
 
-static void follower_start(struct api_services *sv, struct http_request *r, int64_t after)
+static void follower_start(struct feeds *home, struct http_request *r, int64_t after)
 {
     struct follower *f = xcalloc(1, sizeof(*f));
 
-    f->sv = sv;
+    f->home = home;
     f->http = r;
     f->sent = after;
     f->subscriber.on_events = on_events;
@@ -270,14 +271,14 @@ static void follower_start(struct api_services *sv, struct http_request *r, int6
     http_stream_begin(r, 200, "application/x-ndjson", HTTP_EVENT_STREAM_LINES,
                       QUEUE_MAX + QUEUE_ROOM);
     http_stream_slim(r);
-    deadline_set(sv->quiet, &f->quiet);
-    audit_subscribe(sv->audit, &f->subscriber);
+    deadline_set(home->quiet, &f->quiet);
+    audit_subscribe(home->audit, &f->subscriber);
     read_page(f);
 }
 
-void control_follow(void *arg, struct http_request *r, struct caller *c unused_arg)
+static void follow(void *arg, struct http_request *r, struct caller *c unused_arg)
 {
-    struct api_services *sv = arg;
+    struct feeds *home = arg;
     unsigned count = 0;
     struct str query = r->head->query.p ? r->head->query : STR("");
     struct str text = http_query_get(query, STR("after"), &count);
@@ -285,9 +286,19 @@ void control_follow(void *arg, struct http_request *r, struct caller *c unused_a
 
     if (count != 1 || !event_id_parse(text, &after))
         plain_refuse(r, 400, STR_NONE, "say after which event: /control/follow?after=3.1234");
-    else if (sv->is_store_shared)
+    else if (home->is_store_shared)
         plain_refuse(r, 409, STR_NONE,
                      "other nodes write to this store too; read pages of /api/v1/audit/events");
     else
-        follower_start(sv, r, after);
+        follower_start(home, r, after);
+}
+
+static const struct front_route routes[] = {
+    {"GET", "/control/follow", follow, "Audit events as they commit, for commands.",
+     ROUTE_SOCKET_ONLY, &need_local_admin},
+};
+
+void feeds_add_routes(struct feeds *f)
+{
+    front_add(f->front, NULL, routes, countof(routes), f);
 }
