@@ -59,7 +59,8 @@ static const struct js_field key_fields[] = {
      .min = 1,
      .max = 64,
      AT(tenant),
-     .help = "Whose key: the caller's tenant.  On the unix socket any; default unless told."},
+     .help = "The key's tenant: the caller's own.  On the unix socket any tenant; without it, "
+             "`default`."},
     {.name = "name",
      .kind = JS_BIND_CUSTOM,
      .read = body_read_text,
@@ -73,7 +74,7 @@ static const struct js_field key_fields[] = {
      .read = read_role,
      .data = &kind_role,
      AT(role),
-     .help = "What it may do; member unless told."},
+     .help = "The role; without it, `member`."},
     {.name = "user",
      .kind = JS_BIND_CUSTOM,
      .read = body_read_text,
@@ -131,7 +132,8 @@ static const struct js_field user_fields[] = {
      .min = 1,
      .max = 64,
      .offset = offsetof(struct user_body, tenant),
-     .help = "Whose user: the caller's tenant.  On the unix socket any; default unless told."},
+     .help = "The user's tenant: the caller's own.  On the unix socket any tenant; without it, "
+             "`default`."},
     {.name = "username",
      .kind = JS_BIND_CUSTOM,
      .read = body_read_text,
@@ -155,7 +157,7 @@ static const struct js_field user_fields[] = {
      .read = read_role,
      .data = &kind_role,
      .offset = offsetof(struct user_body, role),
-     .help = "What it may do; member unless told."},
+     .help = "The role; without it, `member`."},
     {0},
 };
 const struct api_body body_user = {.name = "UserCreate", .fields = user_fields};

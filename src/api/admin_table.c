@@ -9,7 +9,7 @@ static const char *const roles[] = {"admin", "member", "auditor", "service", NUL
 #define PARAM_TENANT                                                                               \
     {                                                                                              \
         .name = "tenant", .in = "query", .type = "string", .min = 1, .max = 64,                    \
-        .help = "The caller's tenant; on the unix socket any, and all unless told."                \
+        .help = "The caller's tenant.  On the unix socket any tenant; without it, all."            \
     }
 #define PARAM_LIMIT                                                                                \
     {                                                                                              \
@@ -61,7 +61,7 @@ const struct api_param diff_params[] = {
 #define PARAM_USER_TENANT                                                                          \
     {                                                                                              \
         .name = "tenant", .in = "query", .type = "string", .min = 1, .max = 64,                    \
-        .help = "The caller's tenant; on the unix socket any, and default unless told."            \
+        .help = "The caller's tenant.  On the unix socket any tenant; without it, `default`."      \
     }
 const struct api_param account_params[] = {PARAM_USER, PARAM_USER_TENANT, {0}};
 const struct api_param account_login_params[] = {

@@ -44,7 +44,7 @@ static const struct cli_flag stdio_flags[] = {
     {"--search", NULL, "serve find and run over all servers, without a profile"},
     CONFIG_FLAG,
     DATA_FLAG,
-    {"--log-level", "LEVEL", "debug, info, warn or error; warn unless told"},
+    {"--log-level", "LEVEL", "debug, info, warn or error (default: warn)"},
     END,
 };
 static const struct cli_flag config_flags[] = {CONFIG_FLAG, JSON_FLAG, END};
@@ -70,9 +70,10 @@ static const struct cli_flag audit_flags[] = {
     END,
 };
 static const struct cli_flag key_flags[] = {
-    {"--tenant", "NAME", "whose key (create; default unless told), or only this tenant's (list)"},
+    {"--tenant", "NAME",
+     "tenant of the key (create; default: default), or list only this tenant (list)"},
     {"--name", "TEXT", "what people call it (create)"},
-    {"--role", "ROLE", "admin, member, auditor or service (create); member unless told"},
+    {"--role", "ROLE", "admin, member, auditor or service (create; default: member)"},
     {"--user", "NAME", "the user it speaks for; without one it speaks for itself (create)"},
     {"--server", "NAME", "only this server; may be repeated, and * stands for any rest (create)"},
     {"--tool", "NAME",
@@ -83,8 +84,8 @@ static const struct cli_flag key_flags[] = {
     {"--limit", "NAME=LIMIT",
      "what it may use: requests=600/m, bytes=50MiB/m, calls=8, children=4; may be repeated "
      "(create)"},
-    {"--expires", "DURATION", "ends after this: 12h, 90d; never unless told (create)"},
-    {"--new-file", "FILE", "the new master key; a random one unless told (rotate-master)"},
+    {"--expires", "DURATION", "the key expires after this time: 12h, 90d (create; default: never)"},
+    {"--new-file", "FILE", "file with the new master key (rotate-master; default: a random key)"},
     {"--reseal", NULL,
      "new keys for tenants too, and all credentials sealed again (rotate-master)"},
     DATA_FLAG,
@@ -94,8 +95,8 @@ static const struct cli_flag key_flags[] = {
     END,
 };
 static const struct cli_flag user_flags[] = {
-    {"--tenant", "NAME", "whose user; default unless told"},
-    {"--role", "ROLE", "admin, member, auditor or service (create); member unless told"},
+    {"--tenant", "NAME", "tenant of the user (default: default)"},
+    {"--role", "ROLE", "admin, member, auditor or service (create; default: member)"},
     {"--password-file", "FILE", "its first line is the password; - for standard input"},
     {"--revoke", "ID", "ends this sign-in, or all (sessions)"},
     DATA_FLAG,
@@ -116,7 +117,7 @@ static const struct cli_flag servers_flags[] = {
 };
 static const struct cli_flag db_flags[] = {
     {"--dry-run", NULL, "print the SQL that would run, and change nothing"},
-    {"--to", "N", "go back to this schema (rollback); one back unless told"},
+    {"--to", "N", "go back to this schema (rollback; default: one back)"},
     {"--yes", NULL, "go back although that deletes data (rollback)"},
     DATA_FLAG,
     {"--database-url", "URL", "the PostgreSQL to use instead of what DATABASE_URL says"},

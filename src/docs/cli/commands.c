@@ -8,7 +8,7 @@ static const struct cli_flag docs_flags[] = {
     {"--all", NULL, "every change of the document; comments stay (accept, reject)"},
     {"--text", "TEXT", "write this instead of what is suggested (accept, one)"},
     {"--reason", "TEXT", "why, for the history (accept, reject, restore, move)"},
-    {"--limit", "N", "at most so many (log); 50 unless told"},
+    {"--limit", "N", "at most this many (log; default: 50)"},
     {"--data", "DIR", "data directory"},
     {"--url", "URL", "ask a Holdfast that listens there, with the key in HOLDFAST_KEY"},
     {"--json", NULL, "print JSON (one object a line for lists)"},
