@@ -14,6 +14,7 @@
 #include "mcp/method.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #define MAX_REQUEST (256u * 1024 * 1024) /* "limits.body" goes up to 64 MiB; we add little */
@@ -23,6 +24,8 @@
 /* The copy of a request, the answer's texts and the rows of the intent.  "limits.body" bounds the
  * request. */
 #define CALL_BYTES (1024u * 1024 * 1024)
+/* The first page of a call's memory: the call, and a request of usual size. */
+#define CALL_PAGE (sizeof(struct call) + 2048)
 
 struct calls *calls_new(const struct calls_config *config)
 {
@@ -39,6 +42,8 @@ struct calls *calls_new(const struct calls_config *config)
 
 void calls_free(struct calls *home)
 {
+    while (home->n_spare)
+        arena_free(home->spare[--home->n_spare]);
     map_release(&home->by_client_id);
     buf_release(&home->text);
     free(home);
@@ -649,11 +654,31 @@ static void take_references(struct call *c, const struct call_args *args)
     c->plan.connection = arena_dup(c->mem, args->plan.connection);
 }
 
+static struct arena *take_memory(struct calls *home)
+{
+    if (home->n_spare)
+        return home->spare[--home->n_spare];
+    return arena_new_for(CALL_BYTES, CALL_PAGE, 16);
+}
+
+static void return_memory(struct calls *home, struct arena *mem)
+{
+    if (home->n_spare == CALLS_SPARE) {
+        arena_free(mem);
+        return;
+    }
+    arena_reset(mem);
+    home->spare[home->n_spare++] = mem;
+}
+
 struct call *call_new(struct calls *home, const struct call_args *args)
 {
-    struct arena *mem = arena_new(CALL_BYTES);
-    struct call *c = arena_new_of(mem, struct call);
+    struct arena *mem = take_memory(home);
+    struct call *c = arena_alloc(mem, sizeof(*c));
 
+    memset(c, 0, offsetof(struct call, err));
+    c->err.code = c->audit_err.code = ERR_NONE;
+    c->err.text[0] = c->audit_err.text[0] = '\0';
     c->home = home;
     c->mem = mem;
     list_init(&c->listeners);
@@ -683,7 +708,7 @@ static void call_free(struct call *c)
     session_unref(c->session);
     session_plan_release(&c->plan);
     transport_unref(c->transport);
-    arena_free(c->mem); /* frees c too */
+    return_memory(c->home, c->mem); /* frees c too */
 }
 
 void call_attach(struct call *c, struct call_listener *l)

@@ -160,8 +160,6 @@ struct call {
     bool has_answer;
     struct mcp_message answer;
     struct arena *answer_mem;
-    struct error err;          /* without an answer: the reason */
-    struct error audit_err;    /* the outcome could not be made durable */
     enum call_outcome outcome; /* once it is answered */
     bool is_refused;           /* nothing was written and nothing was sent */
     bool session_over_limit;   /* err is the text for an isError result */
@@ -172,10 +170,7 @@ struct call {
     bool undelivered_given_up;              /* this call stores no (further) result */
     bool is_delivered;                      /* a listener was connected when the call was over */
     /* private */
-    struct exec exec;
     struct pending pending;
-    struct link_wait wait;
-    struct link_row link_row;
     int64_t parent;                      /* the intent of the previous attempt; 0: none */
     struct credential_fetch *credential; /* lookup of credential and context values; or NULL */
     bool has_credential;                 /* … which succeeded; else `err` says why not */
@@ -187,6 +182,13 @@ struct call {
     size_t n_plan, n_extra; /* ops of the plan, and all ops beside the intent */
     bool cancelled;         /* cancelled while the intent was being written */
     bool is_announcing;     /* the listeners are being called: the call must not be freed */
+    /* Large, and written before they are read: call_new() leaves them uninitialised, except for the
+     * codes of the errors. */
+    struct error err;       /* without an answer: the reason */
+    struct error audit_err; /* the outcome could not be made durable */
+    struct link_wait wait;
+    struct exec exec;
+    struct link_row link_row;
 };
 
 struct call *call_new(struct calls *home, const struct call_args *args) must_check;

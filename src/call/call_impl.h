@@ -5,6 +5,8 @@
 
 #include "call/call.h"
 
+#define CALLS_SPARE 64
+
 struct calls {
     struct loop *loop;
     struct audit *audit;
@@ -14,6 +16,9 @@ struct calls {
     struct map by_client_id; /* (transport, client's id) → struct call, for cancellation */
     unsigned in_flight;
     struct buf text; /* buffer for the next request; see borrow_text() */
+    /* Memory of calls that are over, for the next ones: still in the processor's cache. */
+    struct arena *spare[CALLS_SPARE];
+    size_t n_spare;
 };
 
 /* True while a reply can reach the client of at least one listener. */
