@@ -13,7 +13,7 @@ size_t base64_encode(const void *p, size_t n, char *ret_text); /* standard, padd
 struct str base64_decode(struct str text, struct arena *mem);
 /* Strict likewise: url alphabet, no padding, no stray bits.  Also NUL-terminated. */
 struct str base64url_decode(struct str text, struct arena *mem);
-/* The six bits of one digit of the url alphabet; -1: it is none. */
+/* The six bits of one digit of the url alphabet; -1: the character is not a digit. */
 int base64url_digit(char c);
 
 #endif

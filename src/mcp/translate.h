@@ -9,8 +9,8 @@
  *
  * Towards a client: the id is the client's own bytes.  Same era: every other byte of the result
  * stays.  Legacy → modern: resultType and _meta serverInfo are added.  Modern → legacy: they are
- * removed.  Added where INTERFACE says so: the handle line, the state-lost line, and their _meta
- * keys. */
+ * removed.  Holdfast may add the handle line, the state-lost line, and their _meta keys
+ * (docs/what-we-change.md). */
 #ifndef HOLDFAST_MCP_TRANSLATE_H
 #define HOLDFAST_MCP_TRANSLATE_H
 

@@ -51,8 +51,8 @@ struct profile_arguments {
 };
 /* An argument; NULL when it is absent or null. */
 const struct js_node *profile_argument(const struct profile_arguments *a, const char *name);
-/* The refusal of an argument that the tool does not take, in mem; absent: there is none.  Without
- * this check a misspelt dry_run would be a real call. */
+/* The refusal of an argument that the tool does not take, in mem; absent: the tool takes all of
+ * them.  Without this check a misspelt dry_run would be a real call. */
 struct str profile_wrong_argument(const struct profile_tool *t, const struct profile_arguments *a,
                                   struct arena *mem);
 

@@ -9,7 +9,7 @@ extern const char enable_definition[], disable_definition[], list_toolsets_defin
     describe_definition[], list_tools_definition[];
 
 bool toolset_is_seen(const struct profile_view *v, size_t at);
-/* The toolset that the argument `name` names; -1: *ret_refusal says why there is none. */
+/* The toolset that the argument `name` names; -1: no such toolset, see *ret_refusal. */
 int toolset_named(const struct profile_view *v, const struct profile_arguments *a,
                   struct str *ret_refusal);
 /* The number of tools in these toolsets that the caller sees. */

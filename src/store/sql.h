@@ -109,7 +109,7 @@ const struct sql_read *sql_read_of(enum store_verb verb);
 /* Statements of reads are numbered after those of the backend. */
 #define SQL_STATEMENTS (VERB_COUNT * SQL_VARIANTS_MAX)
 size_t sql_statement_of(const struct sql_read *r, const struct store_call *c);
-/* The text of such a statement, with its columns; NULL when there is none. */
+/* The text of such a statement, with its columns; NULL: the backend has no such statement. */
 const char *sql_statement_text(size_t statement, enum sql_dialect dialect);
 /* Copies a text with "@" replaced by the columns of the row; the caller frees it. */
 char *sql_expand(const char *text, const struct row_type *row, enum sql_dialect dialect) must_check;

@@ -138,7 +138,7 @@ enum sq_statement {
 extern const char *const sq_texts[SQ_COUNT];
 /* Statements of the backend come first, then those of the shared tables (store/sql.h). */
 #define SQ_ALL (SQ_COUNT + SQL_STATEMENTS)
-/* The text with its columns, in memory of the caller; NULL when there is none. */
+/* The text with its columns, in memory of the caller; NULL: SQLite has no such statement. */
 char *sq_statement_text(unsigned which) must_check;
 
 /* A writer that has unfolded events while `pending`. */
