@@ -5,7 +5,6 @@
 
 #include <openssl/crypto.h>
 #include <sqlite3.h>
-#include <uv.h>
 
 int cmd_version(struct cli *cli)
 {
@@ -19,7 +18,6 @@ int cmd_version(struct cli *cli)
         js_begin(&w, &out);
         js_object(&w);
         js_kv_string(&w, "version", STR(HOLDFAST_VERSION));
-        js_kv_string(&w, "libuv", str_of(uv_version_string()));
         js_kv_string(&w, "openssl", str_of(OpenSSL_version(OPENSSL_VERSION_STRING)));
         js_kv_string(&w, "sqlite", str_of(sqlite3_libversion()));
         js_object_end(&w);

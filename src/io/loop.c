@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event loop.  Of libuv it uses uv_poll_t for non-blocking descriptors, timers, signals and the
- * pool.  Other threads post tasks to a lock-free list and wake the loop through one eventfd
- * (uv_async_t would do, but its receiver spins while the sender is still inside write(2)).
+/* The event loop: one epoll set, a heap of timers, a list of posted tasks, and a list of deferred
+ * tasks.  Other threads post tasks to a lock-free list and wake the loop through one eventfd.
  *
- * A turn begins with the first callback after the poll and ends when the deferred tasks have run:
+ * A turn begins with its first callback and ends when the deferred tasks have run:
  *
- *     timers → [prepare: deferred] → poll: descriptors, posted tasks → [check: deferred] → closing
+ *     due timers → deferred tasks → wait → descriptors, posted tasks, signals → deferred tasks
  *
  * Invariants: every callback into our code passes turn_begin(), so the time of a turn is read once;
  * deferred tasks run with no other callback on the stack; a descriptor costs no system call while
- * its wanted events do not change.
+ * its wanted events do not change from one wait to the next.
  *
- * An edge-triggered descriptor (enum edge) is registered as such from the second time it is
- * readable, so a descriptor that is read once costs nothing extra.  When its wanted events change
- * after that, libuv registers it again, level-triggered, and it stays level-triggered. */
+ * A level-triggered descriptor stays on the kernel's ready list after it was reported.  The kernel
+ * checks it again in the next turn and finds it empty: twice the work for a connection that carries
+ * one message at a time.  So descriptors that want to read only are watched edge-triggered where
+ * their reader can do with it (loop_fd_edge_triggered()). */
 #include "io/loop.h"
 
 #include "base/clock.h"
-#include "base/thread.h"
 #include "io/deadline.h"
-#include "io/edge.h"
 #include "io/outbox.h"
+#include "io/timers.h"
+#include "io/worker.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -28,65 +28,67 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
-#include <uv.h>
+
+#define EVENTS_PER_TURN 1024
+#define POOL_THREADS 4
 
 struct loop {
-    uv_loop_t uv;
-    uv_poll_t wake; /* on wake_fd */
+    int set; /* the epoll set */
     int wake_fd;
-    uv_prepare_t before_poll;
-    uv_check_t after_poll;
-    struct list signals;
     _Atomic(struct loop_task *) posted; /* newest first */
     atomic_bool stop;
     struct loop_task *deferred, **deferred_end;
-    bool single;     /* loop_turn(): do not wait once a callback has run */
-    int64_t turn_us; /* 0 between turns */
+    struct loop_fd *changed; /* descriptors whose wanted events the kernel does not know yet */
+    int64_t turn_us;         /* 0 between turns */
     int64_t stall_us;
+    size_t n_fds; /* not freed yet */
+    struct timers timers;
+    struct list signals;
     struct outbox *outbox; /* NULL until first used */
     struct deadlines *deadlines;
-    bool edges_known, edges_possible;
+    struct worker *pool; /* NULL until first used */
+    struct epoll_event events[EVENTS_PER_TURN];
     char scratch[LOOP_SCRATCH];
 };
 
-/* NEW: registered with libuv, perhaps not yet with the kernel.  SEEN: the kernel has reported
- * it. */
-enum edge { EDGE_UNWANTED, EDGE_NEW, EDGE_SEEN, EDGE_ARMED };
-
+/* The loop frees the object at the end of the turn, because later events of the turn may name it. */
 struct loop_fd {
-    uv_poll_t poll; /* first: the handle is the object */
     struct loop *loop;
-    void (*fn)(void *arg, int events);
+    void (*fn)(void *arg, int events); /* NULL: freed */
     void *arg;
-    int events;
-    bool is_stopped; /* libuv stops a handle on POLLERR; `events` are still wanted */
-    uint8_t edge;    /* enum edge */
+    int fd;
+    uint8_t wanted;
+    bool is_edge_triggered;
+    bool is_changed;      /* on loop->changed */
+    uint32_t known;       /* the mask that the kernel has */
+    struct loop_fd *next; /* on loop->changed */
+    struct loop_task end;
 };
-
-struct loop_timer {
-    uv_timer_t timer;
-    struct loop *loop;
-    void (*fn)(void *arg);
-    void *arg;
-};
+static_assert(sizeof(struct loop_fd) <= 64, "an event touches one line");
 
 struct loop_signal {
-    uv_signal_t signal;
     struct list link;
-    struct loop *loop;
+    int signum;
     void (*fn)(void *arg, int signum);
     void *arg;
 };
 
 struct loop_job {
-    uv_work_t work;
-    struct loop *loop;
+    struct worker_job job;
     void (*run)(void *arg);
     void (*done)(void *arg);
     void *arg;
 };
+
+/* What a signal handler touches.  Signals reach only the loop's thread (base/thread.h). */
+static struct {
+    atomic_int wake_fd;
+    atomic_bool is_raised;
+} watched_signals[NSIG];
 
 static inline void turn_begin(struct loop *loop)
 {
@@ -114,26 +116,11 @@ static void turn_end(struct loop *loop)
     loop->turn_us = 0;
 }
 
-static void on_before_poll(uv_prepare_t *handle)
-{
-    struct loop *loop = handle->data;
-
-    if (loop->single && (loop->turn_us || loop->deferred))
-        uv_stop(&loop->uv);
-    turn_end(loop);
-}
-
-static void on_after_poll(uv_check_t *handle)
-{
-    turn_end(handle->data);
-}
-
 static void run_posted(struct loop *loop)
 {
     struct loop_task *newest = atomic_exchange_explicit(&loop->posted, NULL, memory_order_acquire);
     struct loop_task *oldest = NULL;
 
-    turn_begin(loop);
     while (newest) {
         struct loop_task *next = newest->next;
         newest->next = oldest;
@@ -145,66 +132,157 @@ static void run_posted(struct loop *loop)
         oldest = task->next;
         task->fn(task);
     }
-    if (atomic_exchange(&loop->stop, false))
-        uv_stop(&loop->uv);
 }
 
-static void on_wake(uv_poll_t *handle, int status unused_arg, int events unused_arg)
+static void run_signals(struct loop *loop)
 {
-    struct loop *loop = handle->data;
-    uint64_t count;
-
-    /* Read before the list is taken: a thread that posts from now on wakes the loop again. */
-    if (read(loop->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
-        die("the event descriptor of the loop cannot be read: %s", strerror(errno));
-    run_posted(loop);
+    list_each(&loop->signals, it)
+    {
+        struct loop_signal *s = list_entry(it, struct loop_signal, link);
+        if (atomic_exchange(&watched_signals[s->signum].is_raised, false))
+            s->fn(s->arg, s->signum);
+    }
 }
 
+/* The counter of the eventfd is never read: an edge-triggered eventfd is reported after each write,
+ * and a counter that only grows by wake-ups does not overflow. */
 static void wake_up(struct loop *loop)
 {
     const uint64_t one = 1;
-    /* A full counter means that a wake-up is pending. */
-    if (write(loop->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+
+    if (write(loop->wake_fd, &one, sizeof(one)) < 0)
         die("the event descriptor of the loop cannot be written: %s", strerror(errno));
 }
 
 struct loop *loop_new(void)
 {
     struct loop *loop = xcalloc(1, sizeof(*loop));
+    struct epoll_event wake = {.events = EPOLLIN | EPOLLET}; /* no pointer: see handle() */
 
     /* When a peer hangs up, write(2) returns an error instead of raising a signal: TLS and pipes
      * have no MSG_NOSIGNAL. */
     signal(SIGPIPE, SIG_IGN);
-    if (uv_loop_init(&loop->uv) != 0)
-        die("cannot make an event loop; raise the limit of open files (ulimit -n)");
+    loop->set = epoll_create1(EPOLL_CLOEXEC);
     loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (loop->wake_fd < 0 || uv_poll_init(&loop->uv, &loop->wake, loop->wake_fd) != 0)
-        die("cannot make an event descriptor; raise the limit of open files (ulimit -n)");
-    uv_prepare_init(&loop->uv, &loop->before_poll);
-    uv_check_init(&loop->uv, &loop->after_poll);
-    loop->wake.data = loop->before_poll.data = loop->after_poll.data = loop;
-    uv_poll_start(&loop->wake, UV_READABLE, on_wake);
-    uv_prepare_start(&loop->before_poll, on_before_poll);
-    uv_check_start(&loop->after_poll, on_after_poll);
-    uv_unref((uv_handle_t *)&loop->before_poll);
-    uv_unref((uv_handle_t *)&loop->after_poll);
+    if (loop->set < 0 || loop->wake_fd < 0)
+        die("cannot make an event loop; raise the limit of open files (ulimit -n)");
+    if (epoll_ctl(loop->set, EPOLL_CTL_ADD, loop->wake_fd, &wake) != 0)
+        die("the event descriptor of the loop cannot be watched: %s", strerror(errno));
     list_init(&loop->signals);
     loop->deferred_end = &loop->deferred;
     loop->deadlines = deadlines_new(loop);
     return loop;
 }
 
+static bool run_due_timers(struct loop *loop)
+{
+    int64_t now = loop->timers.n ? timers_now_us() : 0;
+    struct loop_timer *t;
+    bool ran = false;
+
+    while ((t = timers_take_due(&loop->timers, now))) {
+        turn_begin(loop);
+        t->fn(t->arg);
+        ran = true;
+    }
+    return ran;
+}
+
+/* The mask for the kernel.  A paused descriptor stays in the set with an empty mask; the kernel then
+ * still reports errors and hang-up, but edge-triggered: at most once. */
+static uint32_t mask_of(const struct loop_fd *w)
+{
+    uint32_t mask =
+        (w->wanted & LOOP_READ ? EPOLLIN : 0U) | (w->wanted & LOOP_WRITE ? EPOLLOUT : 0U);
+
+    if (w->is_edge_triggered && (w->wanted & LOOP_READ))
+        mask |= EPOLLRDHUP;
+    if (!w->wanted || (w->is_edge_triggered && w->wanted == LOOP_READ))
+        mask |= EPOLLET;
+    return mask;
+}
+
+/* Changing an entry makes the kernel look at the descriptor again: readiness is never missed. */
+static void write_entry(struct loop_fd *w, uint32_t mask)
+{
+    struct epoll_event e = {.events = mask, .data.ptr = w};
+
+    if (epoll_ctl(w->loop->set, EPOLL_CTL_MOD, w->fd, &e) != 0)
+        die("a descriptor cannot be watched any more: %s; this is a bug, please report it",
+            strerror(errno));
+    w->known = mask;
+}
+
+static void apply_changes(struct loop *loop)
+{
+    struct loop_fd *w;
+
+    while ((w = loop->changed)) {
+        loop->changed = w->next;
+        w->is_changed = false;
+        if (w->fn && mask_of(w) != w->known)
+            write_entry(w, mask_of(w));
+    }
+}
+
+static void handle(struct loop *loop, struct epoll_event e)
+{
+    struct loop_fd *w = e.data.ptr;
+
+    turn_begin(loop);
+    if (!w) {
+        run_posted(loop);
+        run_signals(loop);
+        return;
+    }
+    if (!w->fn || !w->wanted)
+        return;
+    int events = (e.events & EPOLLIN ? LOOP_READ : 0) | (e.events & EPOLLOUT ? LOOP_WRITE : 0);
+    if (e.events & EPOLLERR) /* every operation will fail, except reading bytes that came before */
+        events = LOOP_READ | (w->wanted & LOOP_WRITE);
+    if (e.events & EPOLLHUP)
+        events |= w->wanted;
+    if (e.events & EPOLLRDHUP)
+        events |= LOOP_READ | LOOP_LAST;
+    w->fn(w->arg, events);
+}
+
+static void wait_and_handle(struct loop *loop, int timeout_ms)
+{
+    apply_changes(loop);
+    int n = epoll_wait(loop->set, loop->events, EVENTS_PER_TURN, timeout_ms);
+    if (n < 0 && errno != EINTR)
+        die("the loop cannot wait for events: %s", strerror(errno));
+    for (int i = 0; i < n; i++)
+        handle(loop, loop->events[i]);
+    turn_end(loop);
+}
+
+/* With `waits` false a turn in which timers or deferred tasks ran does not wait for more. */
+static void turn(struct loop *loop, bool waits)
+{
+    bool ran = run_due_timers(loop) || loop->deferred;
+
+    turn_end(loop);
+    if (ran && !waits)
+        wait_and_handle(loop, 0);
+    else
+        wait_and_handle(loop, timers_wait_ms(&loop->timers, loop->timers.n ? timers_now_us() : 0));
+}
+
 void loop_run(struct loop *loop)
 {
-    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    do
+        turn(loop, true);
+    while (!atomic_exchange(&loop->stop, false));
 }
 
 void loop_turn(struct loop *loop)
 {
-    loop->single = true;
-    uv_run(&loop->uv, UV_RUN_ONCE);
-    loop->single = false;
-    turn_end(loop); /* libuv runs timers last in this mode */
+    turn(loop, false);
+    run_due_timers(loop);
+    turn_end(loop);
+    atomic_store(&loop->stop, false);
 }
 
 void loop_stop(struct loop *loop)
@@ -213,33 +291,33 @@ void loop_stop(struct loop *loop)
     wake_up(loop);
 }
 
-static void signal_on_closed(uv_handle_t *handle)
+static void release_signals(struct loop *loop)
 {
-    free(container_of(handle, struct loop_signal, signal));
+    struct list *it;
+
+    while ((it = list_pop(&loop->signals))) {
+        struct loop_signal *s = list_entry(it, struct loop_signal, link);
+        signal(s->signum, SIG_DFL);
+        atomic_store(&watched_signals[s->signum].is_raised, false);
+        free(s);
+    }
 }
 
 void loop_free(struct loop *loop)
 {
     if (!loop)
         return;
+    worker_free(loop->pool);
     run_posted(loop);
     turn_end(loop);
-    list_each(&loop->signals, it)
-    {
-        struct loop_signal *s = list_entry(it, struct loop_signal, link);
-        uv_close((uv_handle_t *)&s->signal, signal_on_closed);
-    }
-    uv_close((uv_handle_t *)&loop->wake, NULL);
-    uv_close((uv_handle_t *)&loop->before_poll, NULL);
-    uv_close((uv_handle_t *)&loop->after_poll, NULL);
+    release_signals(loop);
     deadlines_free(loop->deadlines);
-    /* A pending stop must not end the closing early, so uv_run() is repeated. */
-    while (uv_run(&loop->uv, UV_RUN_DEFAULT) != 0)
-        ;
-    if (uv_loop_close(&loop->uv) != 0)
+    if (loop->n_fds || loop->timers.n_made)
         die("an event loop was freed while something still used it; this is a bug, please report "
             "it");
+    timers_release(&loop->timers);
     close(loop->wake_fd);
+    close(loop->set);
     outbox_free(loop->outbox);
     free(loop);
 }
@@ -279,111 +357,71 @@ int64_t loop_take_stall_us(struct loop *loop)
     return us;
 }
 
-static bool arm_edge(struct loop_fd *w)
+static void fd_on_end(struct loop_task *task)
 {
-    struct loop *loop = w->loop;
-    int set = uv_backend_fd(&loop->uv);
-    uv_os_fd_t fd;
+    struct loop_fd *w = container_of(task, struct loop_fd, end);
 
-    if (uv_fileno((uv_handle_t *)&w->poll, &fd) != 0)
-        return false;
-    if (unlikely(!loop->edges_known))
-        loop->edges_known = edge_look(set, fd, &loop->edges_possible);
-    return loop->edges_possible && edge_arm(set, fd);
-}
-
-/* Called after the reader has taken all bytes: arming with unread bytes would report them twice. */
-static void advance_edge(struct loop_fd *w)
-{
-    if (w->events != LOOP_READ)
-        return;
-    if (w->edge == EDGE_NEW)
-        w->edge = EDGE_SEEN;
-    else
-        w->edge = arm_edge(w) ? EDGE_ARMED : EDGE_UNWANTED;
-}
-
-static void fd_on_poll(uv_poll_t *poll, int status, int uv_events)
-{
-    struct loop_fd *w = container_of(poll, struct loop_fd, poll);
-    int events =
-        (uv_events & UV_READABLE ? LOOP_READ : 0) | (uv_events & UV_WRITABLE ? LOOP_WRITE : 0);
-    int wanted = w->events;
-
-    turn_begin(w->loop);
-    if (status < 0) { /* every operation will fail, except reading bytes that came before */
-        w->is_stopped = true;
-        events = LOOP_READ | (w->events & LOOP_WRITE);
-    }
-    if (uv_events & UV_DISCONNECT)
-        events |= LOOP_READ | LOOP_LAST;
-    w->fn(w->arg, events);
-    if (likely(w->edge == EDGE_ARMED || w->edge == EDGE_UNWANTED) && !w->is_stopped)
-        return;
-    if (uv_is_closing((uv_handle_t *)&w->poll))
-        return;
-    if (w->is_stopped)
-        loop_fd_want(w, w->events);
-    else if (w->events == wanted)
-        advance_edge(w);
+    if (w->is_changed)
+        apply_changes(w->loop); /* takes it off the list */
+    free(w);
 }
 
 struct loop_fd *loop_fd_new(struct loop *loop, int fd, void (*fn)(void *arg, int events), void *arg)
 {
     struct loop_fd *w = xcalloc_line(sizeof(*w));
+    int on = 1;
 
-    if (uv_poll_init(&loop->uv, &w->poll, fd) != 0) {
+    *w = (struct loop_fd){.loop = loop, .fn = fn, .arg = arg, .fd = fd, .end.fn = fd_on_end};
+    w->known = mask_of(w);
+    struct epoll_event e = {.events = w->known, .data.ptr = w};
+    if (epoll_ctl(loop->set, EPOLL_CTL_ADD, fd, &e) != 0) {
         free(w);
         return NULL;
     }
-    w->loop = loop;
-    w->fn = fn;
-    w->arg = arg;
+    (void)ioctl(fd, FIONBIO, &on); /* a read or write must never block the loop */
+    loop->n_fds++;
     return w;
+}
+
+/* The kernel is told before the next wait, once, however often the wanted events change until
+ * then. */
+static void note_change(struct loop_fd *w)
+{
+    if (w->is_changed)
+        return;
+    w->is_changed = true;
+    w->next = w->loop->changed;
+    w->loop->changed = w;
 }
 
 void loop_fd_want(struct loop_fd *w, int events)
 {
-    int mask = (events & LOOP_READ ? UV_READABLE : 0) | (events & LOOP_WRITE ? UV_WRITABLE : 0);
-
-    if (w->events == events && !w->is_stopped)
+    if (w->wanted == events)
         return;
-    w->events = events;
-    w->is_stopped = false;
-    if (w->edge == EDGE_ARMED)
-        w->edge = EDGE_UNWANTED;
-    if (w->edge != EDGE_UNWANTED) {
-        w->edge = EDGE_NEW; /* not in the epoll set until the next poll */
-        mask |= mask & UV_READABLE ? UV_DISCONNECT : 0;
-    }
-    if (mask)
-        uv_poll_start(&w->poll, mask, fd_on_poll);
-    else
-        uv_poll_stop(&w->poll);
+    w->wanted = (uint8_t)events;
+    note_change(w);
 }
 
 void loop_fd_edge_triggered(struct loop_fd *w)
 {
-    w->edge = EDGE_NEW;
+    w->is_edge_triggered = true;
+    note_change(w);
 }
 
 void loop_fd_rearm(struct loop_fd *w)
 {
-    if (w->edge != EDGE_ARMED || arm_edge(w))
-        return;
-    w->is_stopped = true; /* libuv registers it again, level-triggered */
-    loop_fd_want(w, w->events);
-}
-
-static void fd_on_closed(uv_handle_t *handle)
-{
-    free(container_of(handle, struct loop_fd, poll));
+    if (w->known & EPOLLET)
+        write_entry(w, w->known);
 }
 
 void loop_fd_free(struct loop_fd *w)
 {
-    if (w)
-        uv_close((uv_handle_t *)&w->poll, fd_on_closed);
+    if (!w)
+        return;
+    (void)epoll_ctl(w->loop->set, EPOLL_CTL_DEL, w->fd, NULL); /* a closed one is gone already */
+    w->fn = NULL;
+    w->loop->n_fds--;
+    loop_defer(w->loop, &w->end);
 }
 
 void loop_post(struct loop *loop, struct loop_task *task)
@@ -406,91 +444,85 @@ void loop_defer(struct loop *loop, struct loop_task *task)
     loop->deferred_end = &task->next;
 }
 
-static void job_on_pool(uv_work_t *work)
+/* A job that loop_free() finds waiting is run there: both functions are always called. */
+static void job_on_done(struct worker_job *job, bool ran)
 {
-    struct loop_job *job = container_of(work, struct loop_job, work);
+    struct loop_job *j = container_of(job, struct loop_job, job);
 
-    thread_roam(); /* the pool's threads start on first use */
-    job->run(job->arg);
+    if (!ran)
+        j->run(j->arg);
+    j->done(j->arg);
+    free(j);
 }
 
-static void job_on_done(uv_work_t *work, int status unused_arg)
+static void job_on_pool(struct worker_job *job)
 {
-    struct loop_job *job = container_of(work, struct loop_job, work);
+    struct loop_job *j = container_of(job, struct loop_job, job);
 
-    turn_begin(job->loop);
-    job->done(job->arg);
-    free(job);
+    j->run(j->arg);
 }
 
 void loop_work(struct loop *loop, void (*run)(void *arg), void (*done)(void *arg), void *arg)
 {
-    struct loop_job *job = xcalloc(1, sizeof(*job));
+    struct loop_job *j = xcalloc(1, sizeof(*j));
 
-    *job = (struct loop_job){.loop = loop, .run = run, .done = done, .arg = arg};
-    uv_queue_work(&loop->uv, &job->work, job_on_pool, job_on_done);
-}
-
-static void timer_on_due(uv_timer_t *timer)
-{
-    struct loop_timer *t = container_of(timer, struct loop_timer, timer);
-
-    turn_begin(t->loop);
-    t->fn(t->arg);
+    *j = (struct loop_job){.run = run, .done = done, .arg = arg};
+    j->job.run = job_on_pool;
+    j->job.done = job_on_done;
+    if (!loop->pool)
+        loop->pool = worker_new_pool(loop, POOL_THREADS);
+    if (!worker_submit(loop->pool, &j->job))
+        die("the pool of the loop refused a job; this is a bug, please report it");
 }
 
 struct loop_timer *loop_timer_new(struct loop *loop, void (*fn)(void *arg), void *arg)
 {
     struct loop_timer *t = xcalloc(1, sizeof(*t));
 
-    uv_timer_init(&loop->uv, &t->timer);
-    t->loop = loop;
-    t->fn = fn;
-    t->arg = arg;
+    *t = (struct loop_timer){.home = &loop->timers, .fn = fn, .arg = arg};
+    loop->timers.n_made++;
     return t;
 }
 
 void loop_timer_start(struct loop_timer *t, int64_t after_ms, int64_t repeat_ms)
 {
-    uv_update_time(&t->loop->uv);
-    uv_timer_start(&t->timer, timer_on_due, (uint64_t)(after_ms > 0 ? after_ms : 0),
-                   (uint64_t)(repeat_ms > 0 ? repeat_ms : 0));
+    timer_start(t, timers_now_us() + (after_ms > 0 ? after_ms * 1000 : 0),
+                repeat_ms > 0 ? repeat_ms * 1000 : 0);
 }
 
 void loop_timer_stop(struct loop_timer *t)
 {
-    uv_timer_stop(&t->timer);
-}
-
-static void timer_on_closed(uv_handle_t *handle)
-{
-    free(container_of(handle, struct loop_timer, timer));
+    timer_stop(t);
 }
 
 void loop_timer_free(struct loop_timer *t)
 {
-    if (t)
-        uv_close((uv_handle_t *)&t->timer, timer_on_closed);
+    if (!t)
+        return;
+    timer_stop(t);
+    t->home->n_made--;
+    free(t);
 }
 
-static void signal_on_raised(uv_signal_t *signal, int signum)
+static void on_signal(int signum)
 {
-    struct loop_signal *s = container_of(signal, struct loop_signal, signal);
+    const uint64_t one = 1;
+    int saved = errno;
 
-    turn_begin(s->loop);
-    s->fn(s->arg, signum);
+    atomic_store(&watched_signals[signum].is_raised, true);
+    (void)!write(atomic_load(&watched_signals[signum].wake_fd), &one, sizeof(one));
+    errno = saved;
 }
 
 void loop_on_signal(struct loop *loop, int signum, void (*fn)(void *arg, int signum), void *arg)
 {
     struct loop_signal *s = xcalloc(1, sizeof(*s));
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
-    s->loop = loop;
-    s->fn = fn;
-    s->arg = arg;
+    *s = (struct loop_signal){.signum = signum, .fn = fn, .arg = arg};
     list_push(&loop->signals, &s->link);
-    uv_signal_init(&loop->uv, &s->signal);
-    uv_unref((uv_handle_t *)&s->signal);
-    if (uv_signal_start(&s->signal, signal_on_raised, signum) != 0)
+    atomic_store(&watched_signals[signum].wake_fd, loop->wake_fd);
+    sigfillset(&action.sa_mask);
+    if (sigaction(signum, &action, NULL) != 0)
         die("signal %d cannot be watched; this is a bug, please report it", signum);
 }

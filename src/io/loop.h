@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event loop: fds, timers, posted calls.  The only file pair that uses libuv.  Call everything
- * here on the loop thread, except loop_post() and loop_stop(). */
+/* The event loop: descriptors, timers, posted tasks, signals.  Call everything here on the loop
+ * thread, except loop_post() and loop_stop(). */
 #ifndef HOLDFAST_IO_LOOP_H
 #define HOLDFAST_IO_LOOP_H
 
@@ -39,10 +39,10 @@ struct loop_fd *loop_fd_new(struct loop *loop, int fd, void (*fn)(void *arg, int
                             void *arg) must_check;
 void loop_fd_want(struct loop_fd *w, int events); /* 0 pauses; no cost when unchanged */
 void loop_fd_free(struct loop_fd *w); /* no callback afterwards; does not close the fd */
-/* Edge-triggered: for a socket with a reader that takes all bytes each time.  Once the socket is in
- * use, fn is called only for new bytes.  LOOP_LAST then says that the end of the stream follows the
- * bytes.  A reader that may have left bytes calls loop_fd_rearm(); fn is then called in the next
- * turn if there are any. */
+/* Edge-triggered: for a socket with a reader that takes all bytes each time.  While the socket wants
+ * LOOP_READ alone, fn is called only for new bytes.  LOOP_LAST then says that the end of the stream
+ * follows the bytes.  A reader that may have left bytes calls loop_fd_rearm(); fn is then called in
+ * the next turn if there are any. */
 void loop_fd_edge_triggered(struct loop_fd *w);
 void loop_fd_rearm(struct loop_fd *w);
 

@@ -7,6 +7,7 @@
 
 #include "base/thread.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -15,7 +16,7 @@ struct worker {
     pthread_mutex_t lock;
     pthread_cond_t work;
     struct list waiting, finished; /* of worker_job.link */
-    unsigned n_waiting;
+    unsigned n_waiting, max_waiting;
     bool stopping;
     bool posted; /* `task` is posted to the loop and has not run yet */
     struct loop_task task;
@@ -101,6 +102,7 @@ struct worker *worker_new_threads(struct loop *loop, unsigned threads)
     struct worker *w = xcalloc(1, sizeof(*w));
 
     w->n_threads = threads < WORKER_THREADS_MAX ? threads : WORKER_THREADS_MAX;
+    w->max_waiting = WORKER_MAX_QUEUE;
     w->loop = loop;
     w->task.fn = on_posted;
     list_init(&w->waiting);
@@ -113,13 +115,21 @@ struct worker *worker_new_threads(struct loop *loop, unsigned threads)
     return w;
 }
 
+struct worker *worker_new_pool(struct loop *loop, unsigned threads)
+{
+    struct worker *w = worker_new_threads(loop, threads);
+
+    w->max_waiting = UINT_MAX; /* only the loop's thread reads it */
+    return w;
+}
+
 bool worker_submit(struct worker *w, struct worker_job *job)
 {
     bool room;
 
     job->ran = false;
     pthread_mutex_lock(&w->lock);
-    room = w->n_waiting < WORKER_MAX_QUEUE && !w->stopping;
+    room = w->n_waiting < w->max_waiting && !w->stopping;
     if (room) {
         list_push(&w->waiting, &job->link);
         w->n_waiting++;

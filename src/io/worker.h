@@ -27,6 +27,8 @@ struct worker_job {
 struct worker *worker_new(struct loop *loop) must_check;
 /* Like worker_new(), with this many threads, at most WORKER_THREADS_MAX. */
 struct worker *worker_new_threads(struct loop *loop, unsigned threads) must_check;
+/* The same without a limit of waiting jobs.  For loop_work(). */
+struct worker *worker_new_pool(struct loop *loop, unsigned threads) must_check;
 /* Returns false when WORKER_MAX_QUEUE jobs are waiting; `done` is then not called. */
 must_check bool worker_submit(struct worker *w, struct worker_job *job);
 /* Cancels a job that has not begun; its `done` is still called, on the loop.  A running job is not

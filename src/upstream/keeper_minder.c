@@ -10,7 +10,7 @@
  * the keeper.  So the keeper gets the true wait status, and may signal the child's group until it
  * learns of the end, without the risk of a reused pid.
  *
- * Forks here are _Fork(): libraries of Holdfast (libuv) may have installed fork handlers, which
+ * Forks here are _Fork(): libraries of Holdfast may have installed fork handlers, which
  * would close descriptors by numbers that the keeper now uses for its pipes.
  *
  * This file also holds the steps of the child between fork and exec.  No shell, no inherited
