@@ -242,34 +242,6 @@ static void *resident(struct session_query *q, struct str key, int64_t now)
     return NULL;
 }
 
-static void hash_id(struct sessions *home, struct str id, uint8_t ret[SHA256_BYTES])
-{
-    struct id_memo *set, *m;
-    uint64_t keyed;
-
-    if (id.n != sizeof(m->id)) {
-        token_hash(id, ret);
-        return;
-    }
-    if (!home->memos)
-        home->memos = xcalloc(ID_SETS, sizeof(*home->memos));
-    keyed = map_hash(id);
-    set = home->memos[keyed % ID_SETS];
-    for (m = set; m < set + ID_WAYS; m++)
-        if (m->keyed == keyed && memcmp(m->id, id.p, sizeof(m->id)) == 0) {
-            memcpy(ret, m->hash, sizeof(m->hash));
-            return;
-        }
-    for (m = set; m < set + ID_WAYS && m->keyed; m++)
-        ;
-    if (m == set + ID_WAYS)
-        m = &set[keyed >> 32 & (ID_WAYS - 1)];
-    token_hash(id, m->hash);
-    memcpy(m->id, id.p, sizeof(m->id));
-    m->keyed = keyed;
-    memcpy(ret, m->hash, sizeof(m->hash));
-}
-
 /* Another node may have linked the transport to a session, so the cache is not sufficient. */
 static bool may_be_linked_elsewhere(const struct session_query *q, const void *found)
 {
@@ -295,7 +267,7 @@ bool session_find(struct sessions *home, struct session_query *q)
     q->is_linked = false;
     q->ok = true;
     if (q->by == BY_TRANSPORT)
-        hash_id(home, q->name, q->hash);
+        token_hash(q->name, q->hash);
     void *found = resident(q, cache_key(q, room, sizeof(room)), now);
     if (!found && q->or_handle)
         found = resident(q,

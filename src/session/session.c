@@ -105,7 +105,6 @@ void sessions_free(struct sessions *s)
     list_each(&s->idle_sessions, n) session_drop(list_entry(n, struct session, lru));
     map_release(&s->names);
     live_free(s->live);
-    free(s->memos);
     free((char *)s->node.p);
     free(s);
 }

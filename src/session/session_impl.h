@@ -7,15 +7,6 @@
 #include "crypto/hash.h"
 #include "session/session.h"
 
-/* Cached digests of transport ids in use, so that most requests need not hash their id. */
-#define ID_SETS 256 /* a power of two */
-#define ID_WAYS 4   /* slots of a set */
-struct id_memo {
-    uint64_t keyed; /* hash of the id with the secret of the maps; usually differs for other ids */
-    char id[TRANSPORT_ID_LENGTH];
-    uint8_t hash[SHA256_BYTES];
-};
-
 struct sessions {
     struct lanes *lanes;
     struct str node;
@@ -26,7 +17,6 @@ struct sessions {
     struct map names;
     struct list idle_sessions, idle_transports;
     unsigned n_sessions, n_transports;
-    struct id_memo (*memos)[ID_WAYS]; /* ID_SETS sets, by `keyed`; NULL before the first use */
     void (*on_sealed)(void *arg, struct str link_key); /* NULL: not set */
     void *on_sealed_arg;
     void (*on_credentials)(void *arg, struct str tenant, struct str id); /* NULL: not set */
