@@ -175,7 +175,7 @@ void call_lookup(struct docs_call *c,
         call_stopped(c);
 }
 
-struct store_op *call_op(struct docs_call *c, enum op_kind kind)
+void call_op(struct docs_call *c, struct store_op op)
 {
     if (c->n_ops == c->ops_room) {
         struct store_op *old = c->ops;
@@ -184,8 +184,8 @@ struct store_op *call_op(struct docs_call *c, enum op_kind kind)
         if (c->n_ops)
             memcpy(c->ops, old, c->n_ops * sizeof(*old));
     }
-    c->ops[c->n_ops] = (struct store_op){.kind = kind, .who = c->who};
-    return &c->ops[c->n_ops++];
+    op.who = c->who;
+    c->ops[c->n_ops++] = op;
 }
 
 /* The displaced file stays on disk until the history has its text. */
@@ -223,8 +223,8 @@ void call_revise(struct docs_call *c, struct str path, const struct vault_versio
 {
     struct document_row *document = arena_new_of(c->mem, struct document_row);
     struct revision_row *row = arena_new_of(c->mem, struct revision_row);
+    struct document_revise *rows = arena_new_of(c->mem, struct document_revise);
     char *uuid = arena_alloc(c->mem, UUID_TEXT);
-    struct store_op *op;
 
     random_uuid7(uuid);
     document->id = str_of(uuid);
@@ -243,9 +243,8 @@ void call_revise(struct docs_call *c, struct str path, const struct vault_versio
         row->suffix = v->suffix;
         memcpy(row->follows, before->sha256, sizeof(row->follows));
     }
-    op = call_op(c, OP_DOCUMENT_REVISE);
-    op->document = document;
-    op->revision = row;
+    *rows = (struct document_revise){.document = document, .revision = row};
+    call_op(c, op_document_revise(rows));
     c->document = *document;
     c->newest = document;
 }
@@ -266,7 +265,7 @@ void call_note_lines(struct docs_call *c, struct str path)
         .to_line = c->to_line,
         .at_ms = clock_life_ms(),
     };
-    call_op(c, OP_DOCUMENT_READ)->document_read = row;
+    call_op(c, op_document_read(c->who, row));
 }
 
 void docs_work(struct docs *d, struct docs_call *c)

@@ -23,7 +23,9 @@
 #include "docs/pool.h"
 #include "docs/vault.h"
 #include "io/worker.h"
+#include "store/document_ops.h"
 #include "store/lanes.h"
+#include "store/verbs_document.h"
 
 struct docs;
 struct docs_set;

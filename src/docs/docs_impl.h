@@ -91,7 +91,7 @@ void call_lookup(struct docs_call *c,
                  bool (*lookup)(struct docs_call *c, struct store *store, struct error *err),
                  void (*next)(struct docs_call *c));
 void call_write(struct docs_call *c, void (*next)(struct docs_call *c)); /* writes c->ops */
-struct store_op *call_op(struct docs_call *c, enum op_kind kind);
+void call_op(struct docs_call *c, struct store_op op); /* adds the op, for the caller */
 /* `before` is the version that v->prefix and v->suffix refer to; NULL: there is none. */
 void call_revise(struct docs_call *c, struct str path, const struct vault_version *v,
                  const struct vault_version *before, const struct revision_row *how);

@@ -213,7 +213,6 @@ static void on_moved_told(struct docs_call *c)
 static void on_moved(struct docs_call *c)
 {
     struct document_row *row;
-    struct store_op *op;
 
     if (!c->ok) {
         call_finish(c);
@@ -224,9 +223,8 @@ static void on_moved(struct docs_call *c)
     row->path = c->place.path;
     row->changed_ms = clock_life_ms();
     c->n_ops = 0;
-    op = call_op(c, OP_DOCUMENT_MOVE);
     row->new_path = c->to_path;
-    op->document = row;
+    call_op(c, op_document_move(row));
     call_write(c, on_moved_told);
 }
 

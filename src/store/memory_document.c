@@ -52,26 +52,26 @@ static struct document_row *document_with(struct memory_store *s, struct str id)
     return NULL;
 }
 
-static struct document_row *document_add(struct memory_store *s, const struct store_op *op)
+static struct document_row *document_add(struct memory_store *s, const struct document_revise *rows)
 {
     s->documents =
         mem_grow(s->documents, s->n_documents, &s->cap_documents, sizeof(struct document_row));
     struct document_row *row = &s->documents[s->n_documents++];
-    *row = (struct document_row){.id = op->document->id,
-                                 .folder = op->document->folder,
-                                 .path = op->document->path,
-                                 .created_ms = op->revision->at_ms};
+    *row = (struct document_row){.id = rows->document->id,
+                                 .folder = rows->document->folder,
+                                 .path = rows->document->path,
+                                 .created_ms = rows->revision->at_ms};
     mem_copy_texts(s->mem, row, document_texts, countof(document_texts));
     return row;
 }
 
-static void revision_add(struct memory_store *s, const struct store_op *op,
+static void revision_add(struct memory_store *s, const struct revision_row *made,
                          struct document_row *document)
 {
     s->revisions =
         mem_grow(s->revisions, s->n_revisions, &s->cap_revisions, sizeof(struct revision_row));
     struct revision_row *row = &s->revisions[s->n_revisions++];
-    *row = *op->revision;
+    *row = *made;
     row->document_id = document->id;
     row->revision = ++document->revision;
     row->path = document->path;
@@ -107,24 +107,26 @@ static void history_prune(struct memory_store *s, struct str id, int64_t max)
 static enum verdict document_revise(struct memory_store *s, const struct store_op *op,
                                     int64_t now_ms)
 {
-    struct document_row *document = document_at(s, op->document->folder, op->document->path);
+    const struct document_revise *rows = op->row;
+    struct revision_row *r = rows->revision;
+    struct document_row *document = document_at(s, rows->document->folder, rows->document->path);
     (void)now_ms;
-    if (!document && document_with(s, op->document->id))
+    if (!document && document_with(s, rows->document->id))
         return VERDICT_DUPLICATE;
     if (!document)
-        document = document_add(s, op);
-    if (!document->revision || op->even_if_same ||
-        memcmp(document->sha256, op->revision->sha256, sizeof(document->sha256)) != 0)
-        revision_add(s, op, document);
-    history_prune(s, document->id, op->revision->history_max);
-    revision_row_name(op->revision, document->id);
-    op->revision->revision = document->revision;
+        document = document_add(s, rows);
+    if (!document->revision || rows->even_if_same ||
+        memcmp(document->sha256, r->sha256, sizeof(document->sha256)) != 0)
+        revision_add(s, r, document);
+    history_prune(s, document->id, r->history_max);
+    revision_row_name(r, document->id);
+    r->revision = document->revision;
     return VERDICT_OK;
 }
 
 static enum verdict document_move(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
-    const struct document_row *d = op->document;
+    const struct document_row *d = op->row;
     struct document_row *row = document_at(s, d->folder, d->path);
     (void)now_ms;
     if (!row)
@@ -137,11 +139,12 @@ static enum verdict document_move(struct memory_store *s, const struct store_op 
 
 static enum verdict document_end(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
-    struct document_row *row = document_at(s, op->document->folder, op->document->path);
+    const struct document_row *d = op->row;
+    struct document_row *row = document_at(s, d->folder, d->path);
     (void)now_ms;
     if (!row)
         return VERDICT_MISSING;
-    row->ended_ms = op->document->ended_ms;
+    row->ended_ms = d->ended_ms;
     return VERDICT_OK;
 }
 
@@ -208,7 +211,7 @@ static bool reads_renew(struct memory_store *s, const struct mem_read *fresh)
 
 static enum verdict document_read(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
-    const struct document_read_row *r = op->document_read;
+    const struct document_read_row *r = op->row;
     const struct session_row *session = mem_session_of(s, op->who, r->session_id);
     const struct document_row *document = document_at(s, r->folder, r->path);
     if (!session)
@@ -241,11 +244,12 @@ void mem_document_reads_reap(struct memory_store *s)
 static bool document(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
+    const struct document_place *at = c->filter;
     (void)err;
     pthread_mutex_lock(&s->lock);
     const struct document_row *row = c->verb == VERB_DOCUMENT_ENDED
-                                         ? ended_at(s, c->folder, c->path)
-                                         : document_at(s, c->folder, c->path);
+                                         ? ended_at(s, at->folder, at->path)
+                                         : document_at(s, at->folder, at->path);
     c->rows = mem_copy_row(c->mem, row, sizeof(*row), document_texts, countof(document_texts));
     pthread_mutex_unlock(&s->lock);
     return true;
@@ -270,13 +274,14 @@ static int by_path(const void *a, const void *b)
 static bool documents_page(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
+    const struct document_place *at = c->filter;
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
     struct document_row *rows = arena_zalloc(c->mem, (s->n_documents + 1) * sizeof(*rows));
     for (size_t i = 0; i < s->n_documents; i++) {
         const struct document_row *row = &s->documents[i];
-        if (row->ended_ms || !str_eq(row->folder, c->folder) ||
+        if (row->ended_ms || !str_eq(row->folder, at->folder) ||
             (c->after.p && str_cmp(row->path, c->after) <= 0))
             continue;
         rows[n] = *row;

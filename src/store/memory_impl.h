@@ -77,7 +77,7 @@ static inline struct memory_store *mem_of(struct store *s)
 
 /* The ops that each file applies; the last row is zero. */
 struct mem_op {
-    enum op_kind kind;
+    unsigned kind;
     enum verdict (*run)(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 };
 extern const struct mem_op mem_session_ops[], mem_registry_ops[], mem_secret_ops[], mem_login_ops[],

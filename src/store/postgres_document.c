@@ -8,18 +8,19 @@
 static void document_revise(struct pg_params *p, const struct store_op *op,
                             int64_t now_ms unused_arg)
 {
-    const struct revision_row *r = op->revision;
-    pg_own_uuid(p, op->document->id);
-    pg_text(p, op->document->folder);
+    const struct document_revise *rows = op->row;
+    const struct revision_row *r = rows->revision;
+    pg_own_uuid(p, rows->document->id);
+    pg_text(p, rows->document->folder);
     pg_instant(p, r->at_ms);
     pg_text(p, r->author);
     pg_text(p, r->kind);
     pg_text(p, r->reason);
-    pg_text(p, op->document->path);
+    pg_text(p, rows->document->path);
     pg_bytes(p, str_n((const char *)r->sha256, sizeof(r->sha256)));
     pg_int(p, (int64_t)r->content.n);
     pg_bytes(p, r->content);
-    pg_bool(p, op->even_if_same);
+    pg_bool(p, rows->even_if_same);
     pg_int(p, (int64_t)r->prefix);
     pg_int(p, (int64_t)r->suffix);
     pg_bytes(p, str_n((const char *)r->follows, sizeof(r->follows)));
@@ -28,27 +29,30 @@ static void document_revise(struct pg_params *p, const struct store_op *op,
 
 static void document_revised(struct pg_row *r, const struct store_op *op)
 {
-    revision_row_name(op->revision, pg_peek_bytes(r));
-    op->revision->revision = pg_get_int(r);
+    const struct document_revise *rows = op->row;
+    revision_row_name(rows->revision, pg_peek_bytes(r));
+    rows->revision->revision = pg_get_int(r);
 }
 
 static void document_move(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
 {
-    pg_text(p, op->document->folder);
-    pg_text(p, op->document->path);
-    pg_text(p, op->document->new_path);
+    const struct document_row *d = op->row;
+    pg_text(p, d->folder);
+    pg_text(p, d->path);
+    pg_text(p, d->new_path);
 }
 
 static void document_end(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
 {
-    pg_text(p, op->document->folder);
-    pg_text(p, op->document->path);
-    pg_instant(p, op->document->ended_ms);
+    const struct document_row *d = op->row;
+    pg_text(p, d->folder);
+    pg_text(p, d->path);
+    pg_instant(p, d->ended_ms);
 }
 
 static void document_read(struct pg_params *p, const struct store_op *op, int64_t now_ms)
 {
-    const struct document_read_row *r = op->document_read;
+    const struct document_read_row *r = op->row;
     pg_uuid(p, r->session_id);
     pg_text(p, op->who->tenant);
     pg_text(p, op->who->owner);

@@ -11,6 +11,7 @@
 #define HOLDFAST_STORE_POSTGRES_IMPL_H
 
 #include "base/buf.h"
+#include "base/random.h"
 #include "store/libpq.h"
 #include "store/migrate.h"
 #include "store/segment.h"
@@ -137,9 +138,9 @@ struct pg_store {
     int64_t *pending;
     size_t n_pending, cap_pending;
     bool discovered;
-    size_t slice_events;                /* maximum of one slice */
-    char reads_after[DOCUMENT_ID_TEXT]; /* last session whose reads the reaper has checked */
-    char links_after[DOCUMENT_ID_TEXT]; /* last session whose links it has checked */
+    size_t slice_events;         /* maximum of one slice */
+    char reads_after[UUID_TEXT]; /* last session whose reads the reaper has checked */
+    char links_after[UUID_TEXT]; /* last session whose links it has checked */
 };
 
 static inline struct pg_store *pg_of(struct store *s)
@@ -248,7 +249,7 @@ struct migrate_driver pg_migrate_driver(struct pg_store *s);
 
 /* postgres_verb.c */
 struct pg_verb {
-    enum op_kind kind;
+    unsigned kind;
     enum pg_statement statement;
     /* Adds all parameters but the last one, which every verb has: whether the op is required.  NULL
      * for events, which are collected into segments. */

@@ -115,13 +115,13 @@ static bool merge_sums(struct pg_store *s, bool *ret_left, struct error *err)
 
 /* *ret is the last of the next `batch` sessions after `after`, or "" when no session follows.  An
  * empty `after` is set to the beginning.  *ret_all: no more sessions follow. */
-static bool find_upto(struct pg_store *s, enum pg_statement which, char after[DOCUMENT_ID_TEXT],
-                      unsigned batch, char ret[DOCUMENT_ID_TEXT], bool *ret_all, struct error *err)
+static bool find_upto(struct pg_store *s, enum pg_statement which, char after[UUID_TEXT],
+                      unsigned batch, char ret[UUID_TEXT], bool *ret_all, struct error *err)
 {
     struct pg_params p = {0};
     PGresult *res = NULL;
     if (!after[0])
-        snprintf(after, DOCUMENT_ID_TEXT, "%s", NO_SESSION);
+        snprintf(after, UUID_TEXT, "%s", NO_SESSION);
     pg_uuid(&p, str_of(after));
     pg_int(&p, batch);
     if (!pg_query(s, which, &p, &res, err))
@@ -133,14 +133,14 @@ static bool find_upto(struct pg_store *s, enum pg_statement which, char after[DO
         last = pg_peek_bytes(&r);
         *ret_all = pg_get_int(&r) < batch;
     }
-    snprintf(ret, DOCUMENT_ID_TEXT, "%.*s", (int)last.n, last.p);
+    snprintf(ret, UUID_TEXT, "%.*s", (int)last.n, last.p);
     pq.clear(res);
     return true;
 }
 
 static bool reap_reads(struct pg_store *s, unsigned batch, struct error *err)
 {
-    char upto[DOCUMENT_ID_TEXT];
+    char upto[UUID_TEXT];
     struct pg_params p = {0};
     PGresult *res = NULL;
     bool all = false;
@@ -161,7 +161,7 @@ static bool reap_links(struct pg_store *s, const struct reap_what *what, struct 
                        struct error *err)
 {
     struct pg_rows links = {.type = &sql_link, .mem = what->mem};
-    char upto[DOCUMENT_ID_TEXT];
+    char upto[UUID_TEXT];
     struct pg_params p = {0};
     bool all = false;
     if (!what->links)

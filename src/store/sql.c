@@ -51,7 +51,7 @@ static void add_all(void)
             add(r);
 }
 
-const struct sql_read *sql_read_of(enum store_verb verb)
+const struct sql_read *sql_read_of(unsigned verb)
 {
     pthread_once(&once, add_all);
     return reads[verb];

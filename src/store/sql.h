@@ -90,7 +90,7 @@ const void *sql_arg_value(const struct sql_arg *a, const struct store_call *c);
 #define SQL_ARGS_MAX 10
 #define SQL_VARIANTS_MAX 6
 struct sql_read {
-    enum store_verb verb;
+    unsigned verb;
     const struct row_type *row;
     struct sql_arg args[SQL_ARGS_MAX];
     /* Chooses among the texts; NULL: there is one. */
@@ -105,7 +105,7 @@ extern const struct sql_read sql_session_reads[], sql_registry_reads[], sql_tool
     sql_document_reads[];
 
 /* NULL: no such verb is in the lists. */
-const struct sql_read *sql_read_of(enum store_verb verb);
+const struct sql_read *sql_read_of(unsigned verb);
 /* Statements of reads are numbered after those of the backend. */
 #define SQL_STATEMENTS (VERB_COUNT * SQL_VARIANTS_MAX)
 size_t sql_statement_of(const struct sql_read *r, const struct store_call *c);

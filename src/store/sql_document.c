@@ -83,17 +83,19 @@ static unsigned by_number(const struct store_call *c)
     "SELECT @ FROM mcp.document_revisions r LEFT JOIN mcp.document_contents c "                    \
     "USING (document_id, revision) WHERE r.document_id = $1::uuid "
 
+#define PLACE_ARG(member) FILTER_ARG(ARG_NAME, document_place, member)
+
 const struct sql_read sql_document_reads[] = {
     {VERB_DOCUMENT,
      &document,
-     {CALL_ARG(ARG_NAME, folder), CALL_ARG(ARG_NAME, path)},
+     {PLACE_ARG(folder), PLACE_ARG(path)},
      NULL,
      {{"SELECT @ FROM documents WHERE folder = ?1 AND path = ?2 AND ended_at IS NULL"},
       {"SELECT @ FROM mcp.documents WHERE folder = $1::text AND path = $2::text "
        "AND ended_at IS NULL"}}},
     {VERB_DOCUMENT_ENDED,
      &document,
-     {CALL_ARG(ARG_NAME, folder), CALL_ARG(ARG_NAME, path)},
+     {PLACE_ARG(folder), PLACE_ARG(path)},
      NULL,
      {{"SELECT @ FROM documents WHERE folder = ?1 AND path = ?2 AND ended_at IS NOT NULL "
        "ORDER BY ended_at DESC, id DESC LIMIT 1"},
@@ -107,7 +109,7 @@ const struct sql_read sql_document_reads[] = {
       {"SELECT @ FROM mcp.documents WHERE id = $1::uuid"}}},
     {VERB_DOCUMENTS_PAGE,
      &document,
-     {CALL_ARG(ARG_NAME, folder), CALL_ARG(ARG_FROM, after), {ARG_LIMIT}},
+     {PLACE_ARG(folder), CALL_ARG(ARG_FROM, after), {ARG_LIMIT}},
      NULL,
      {{"SELECT @ FROM documents WHERE folder = ?1 AND path > ?2 AND ended_at IS NULL "
        "ORDER BY path LIMIT ?3"},

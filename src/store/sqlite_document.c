@@ -11,7 +11,8 @@ static struct str sha_bytes(const uint8_t sha[32])
 bool sq_document_find(struct sqlite_store *s, struct str folder, struct str path, struct arena *mem,
                       struct document_row **ret_row, struct error *err)
 {
-    struct store_call c = {VERB_DOCUMENT, .folder = folder, .path = path, .mem = mem};
+    struct document_place place = {folder, path};
+    struct store_call c = {VERB_DOCUMENT, .filter = &place, .mem = mem};
     if (!sq_read_call(s, &c, err))
         return false;
     *ret_row = c.rows;
@@ -20,19 +21,20 @@ bool sq_document_find(struct sqlite_store *s, struct str folder, struct str path
 
 static bool document_add(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
+    const struct document_revise *rows = op->row;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_DOCUMENT_ADD, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
-    sq_text(&b, op->document->id);
-    sq_text(&b, op->document->folder);
-    sq_text(&b, op->document->path);
-    sq_blob(&b, sha_bytes(op->revision->sha256));
-    sq_int(&b, op->revision->at_ms);
+    sq_text(&b, rows->document->id);
+    sq_text(&b, rows->document->folder);
+    sq_text(&b, rows->document->path);
+    sq_blob(&b, sha_bytes(rows->revision->sha256));
+    sq_int(&b, rows->revision->at_ms);
     return sq_run_verdict(batch->s, st, op, VERDICT_DUPLICATE, err);
 }
 
-static bool document_revised(struct sq_batch *batch, const struct store_op *op, struct str id,
+static bool document_revised(struct sq_batch *batch, const struct revision_row *r, struct str id,
                              struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_DOCUMENT_REVISED, err);
@@ -40,8 +42,8 @@ static bool document_revised(struct sq_batch *batch, const struct store_op *op, 
         return false;
     struct sq_bind b = {.st = st};
     sq_text(&b, id);
-    sq_blob(&b, sha_bytes(op->revision->sha256));
-    sq_int(&b, op->revision->at_ms);
+    sq_blob(&b, sha_bytes(r->sha256));
+    sq_int(&b, r->at_ms);
     return sq_run(batch->s, st, err);
 }
 
@@ -205,10 +207,10 @@ static bool history_add(struct sq_batch *batch, const struct revision_row *r, st
     return run_upto(batch->s, SQ_HISTORY_STORED, h->id, h->stored, err);
 }
 
-static bool revision_add(struct sq_batch *batch, const struct store_op *op, struct history *h,
-                         struct error *err)
+static bool revision_add(struct sq_batch *batch, const struct document_revise *rows,
+                         struct history *h, struct error *err)
 {
-    const struct revision_row *r = op->revision;
+    const struct revision_row *r = rows->revision;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_REVISION_ADD, err);
     if (!st)
         return false;
@@ -219,7 +221,7 @@ static bool revision_add(struct sq_batch *batch, const struct store_op *op, stru
     sq_text(&b, r->author);
     sq_text(&b, r->kind);
     sq_text(&b, r->reason);
-    sq_text(&b, op->document->path);
+    sq_text(&b, rows->document->path);
     sq_blob(&b, sha_bytes(r->sha256));
     sq_int(&b, (int64_t)r->content.n);
     return sq_run(batch->s, st, err) && history_add(batch, r, h, err);
@@ -228,44 +230,46 @@ static bool revision_add(struct sq_batch *batch, const struct store_op *op, stru
 static bool revise(struct sq_batch *batch, struct store_op *op, const struct document_row *known,
                    struct error *err)
 {
-    struct str id = known ? known->id : op->document->id;
+    const struct document_revise *rows = op->row;
+    struct revision_row *r = rows->revision;
+    struct str id = known ? known->id : rows->document->id;
     int64_t number = known ? known->revision + 1 : 1;
-    bool same = known && !op->even_if_same &&
-                memcmp(known->sha256, op->revision->sha256, sizeof(known->sha256)) == 0;
+    bool same = known && !rows->even_if_same &&
+                memcmp(known->sha256, r->sha256, sizeof(known->sha256)) == 0;
     struct history h = {.id = id, .number = number};
     op->verdict = VERDICT_OK;
     if (known && !same) {
-        h.follows = memcmp(known->sha256, op->revision->follows, sizeof(known->sha256)) == 0;
+        h.follows = memcmp(known->sha256, r->follows, sizeof(known->sha256)) == 0;
         if (!history_state(batch->s, &h, err))
             return false;
     }
     if (same)
         number = known->revision;
-    else if (known ? !document_revised(batch, op, id, err) : !document_add(batch, op, err))
+    else if (known ? !document_revised(batch, r, id, err) : !document_add(batch, op, err))
         return false;
     if (op->verdict != VERDICT_OK)
         return true;
-    if (!same && !revision_add(batch, op, &h, err))
+    if (!same && !revision_add(batch, rows, &h, err))
         return false;
-    revision_row_name(op->revision, id);
-    op->revision->revision = number;
+    revision_row_name(r, id);
+    r->revision = number;
     return true;
 }
 
 static bool document_revise(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
+    const struct document_row *d = ((const struct document_revise *)op->row)->document;
     struct arena *mem = arena_new(1 << 16);
     struct document_row *known = NULL;
-    bool ok =
-        sq_document_find(batch->s, op->document->folder, op->document->path, mem, &known, err) &&
-        revise(batch, op, known, err);
+    bool ok = sq_document_find(batch->s, d->folder, d->path, mem, &known, err) &&
+              revise(batch, op, known, err);
     arena_free(mem);
     return ok;
 }
 
 static bool document_move(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
-    const struct document_row *d = op->document;
+    const struct document_row *d = op->row;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_DOCUMENT_MOVE, err);
     if (!st)
         return false;
@@ -288,13 +292,14 @@ static bool document_move(struct sq_batch *batch, struct store_op *op, struct er
 
 static bool document_end(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
+    const struct document_row *d = op->row;
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_DOCUMENT_END, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
-    sq_text(&b, op->document->folder);
-    sq_text(&b, op->document->path);
-    sq_int(&b, op->document->ended_ms);
+    sq_text(&b, d->folder);
+    sq_text(&b, d->path);
+    sq_int(&b, d->ended_ms);
     return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
 }
 

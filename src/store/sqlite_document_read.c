@@ -42,7 +42,7 @@ static bool prune(struct sq_batch *batch, const struct document_read_row *r,
 static bool put_read(struct sq_batch *batch, struct store_op *op, const struct document_row *d,
                      struct error *err)
 {
-    const struct document_read_row *r = op->document_read;
+    const struct document_read_row *r = op->row;
     sqlite3_stmt *st = bind_read(batch, SQ_READ_RENEW, r, d, true, err);
     if (!st || !sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err))
         return false;
@@ -58,7 +58,7 @@ static bool put_read(struct sq_batch *batch, struct store_op *op, const struct d
 static bool read_found(struct sq_batch *batch, struct store_op *op, struct arena *mem,
                        struct error *err)
 {
-    const struct document_read_row *r = op->document_read;
+    const struct document_read_row *r = op->row;
     struct document_row *d = NULL;
     if (!sq_document_find(batch->s, r->folder, r->path, mem, &d, err))
         return false;
@@ -68,11 +68,11 @@ static bool read_found(struct sq_batch *batch, struct store_op *op, struct arena
 
 static bool document_read(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
+    const struct document_read_row *r = op->row;
     struct sq_session_state state;
     struct principal owner = *op->who;
     owner.tenant_wide = false; /* only the session's own owner reads in it */
-    if (!sq_session_state(batch->s, &owner, op->document_read->session_id, batch->now_ms, &state,
-                          err))
+    if (!sq_session_state(batch->s, &owner, r->session_id, batch->now_ms, &state, err))
         return false;
     if (!state.found || !state.live) {
         op->verdict = state.found ? VERDICT_NOT_ACTIVE : VERDICT_MISSING;
@@ -86,7 +86,7 @@ static bool document_read(struct sq_batch *batch, struct store_op *op, struct er
 
 bool sq_document_reads_reap(struct sqlite_store *s, unsigned batch, struct error *err)
 {
-    char upto[DOCUMENT_ID_TEXT];
+    char upto[UUID_TEXT];
     bool all = false;
     if (!sq_reap_upto(s, SQ_READS_UPTO, s->reads_after, batch, upto, &all, err))
         return false;

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/random.h"
 #include "store/migrate.h"
 #include "store/pack.h"
 #include "store/segment.h"
@@ -199,9 +200,9 @@ struct sqlite_store {
     size_t n_gathered;
     struct segment segment;
     struct packer *packer;
-    struct buf packed[2];               /* records and bodies of the segment being written */
-    char reads_after[DOCUMENT_ID_TEXT]; /* last session whose reads the reaper has checked */
-    char links_after[DOCUMENT_ID_TEXT]; /* last session whose links it has checked */
+    struct buf packed[2];        /* records and bodies of the segment being written */
+    char reads_after[UUID_TEXT]; /* last session whose reads the reaper has checked */
+    char links_after[UUID_TEXT]; /* last session whose links it has checked */
     /* The last event of its writer in the file; -1: unknown. */
     int64_t newest;
 };
@@ -287,8 +288,7 @@ extern const struct verb_handler sq_count_verbs[], sq_registry_verbs[], sq_docum
  * of the next `batch` sessions after `after`, or "" when no session follows.  *ret_all: no more
  * sessions follow. */
 must_check bool sq_reap_upto(struct sqlite_store *s, enum sq_statement which, const char *after,
-                             unsigned batch, char ret[DOCUMENT_ID_TEXT], bool *ret_all,
-                             struct error *err);
+                             unsigned batch, char ret[UUID_TEXT], bool *ret_all, struct error *err);
 /* The batch that is being written. */
 struct sq_batch {
     struct sqlite_store *s;
@@ -298,7 +298,7 @@ struct sq_batch {
 typedef bool sq_verb(struct sq_batch *b, struct store_op *op, struct error *err);
 /* The ops that each file applies; the last row is zero. */
 struct sq_op {
-    enum op_kind kind;
+    unsigned kind;
     sq_verb *run;
 };
 extern const struct sq_op sq_session_ops[], sq_registry_ops[], sq_key_ops[], sq_secret_ops[],

@@ -294,7 +294,7 @@ static bool reap_sessions(struct sqlite_store *s, const struct reap_what *what, 
 }
 
 bool sq_reap_upto(struct sqlite_store *s, enum sq_statement which, const char *after,
-                  unsigned batch, char ret[DOCUMENT_ID_TEXT], bool *ret_all, struct error *err)
+                  unsigned batch, char ret[UUID_TEXT], bool *ret_all, struct error *err)
 {
     bool found = false;
     sqlite3_stmt *st = sq_prepare(s, which, err);
@@ -308,7 +308,7 @@ bool sq_reap_upto(struct sqlite_store *s, enum sq_statement which, const char *a
     struct sq_row r = {.st = st};
     struct str last = sq_peek_bytes(&r);
     *ret_all = sq_get_int(&r) < batch;
-    snprintf(ret, DOCUMENT_ID_TEXT, "%.*s", (int)last.n, last.p ? last.p : "");
+    snprintf(ret, UUID_TEXT, "%.*s", (int)last.n, last.p ? last.p : "");
     sq_reset(st);
     return true;
 }
@@ -316,7 +316,7 @@ bool sq_reap_upto(struct sqlite_store *s, enum sq_statement which, const char *a
 static bool reap_links(struct sqlite_store *s, const struct reap_what *what, struct reaped *ret,
                        struct error *err)
 {
-    char upto[DOCUMENT_ID_TEXT];
+    char upto[UUID_TEXT];
     bool all = false;
     if (!what->links)
         return true;

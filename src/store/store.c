@@ -131,7 +131,7 @@ static const struct op_needs {
 
 static bool op_is_sound(const struct store_op *op, struct error *err)
 {
-    if ((unsigned)op->kind >= OP_COUNT || !op->session)
+    if ((unsigned)op->kind >= OP_COUNT || !op->row)
         return error_set(err, ERR_INTERNAL,
                          "A store op without kind or row was refused; report it.");
     const struct op_needs *needs = &op_needs[op->kind];

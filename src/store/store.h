@@ -145,27 +145,6 @@ enum op_kind {
     /* login.tenant, user_id, revoked_ms, revoke_reason: revokes all logins of the user.  Always
      * OK. */
     OP_LOGINS_REVOKE,
-    /* document.folder, path, and an id for a new document; revision.at_ms, author, kind, reason,
-     * sha256, content.  Adds a revision to the live document at the path, or makes the document
-     * with its first revision.  Adds nothing when the newest revision has the same sha256, unless
-     * even_if_same.  DUPLICATE when the id of a new document is taken.  OK sets revision.revision,
-     * document_id, path and size, and document.id and revision, of the added or the equal newest
-     * revision.  The oldest revisions beyond revision.history_max are deleted.  `who` may be
-     * NULL. */
-    OP_DOCUMENT_REVISE,
-    /* document.folder, path, new_path: moves the document within its folder, without a new
-     * revision.  MISSING when there is no live document at path, DUPLICATE when there is one at
-     * new_path.  `who` may be NULL. */
-    OP_DOCUMENT_MOVE,
-    /* document.folder, path, ended_ms: the file is gone.  A later file at this path is another
-     * document.  MISSING likewise.  `who` may be NULL. */
-    OP_DOCUMENT_END,
-    /* document_read (all columns; revision 0: the newest).  Replaces the reads of the same revision
-     * that it covers.  If a stored read covers it, the newest such read gets its time instead.
-     * Beyond DOCUMENT_READS_MAX the oldest read is deleted.  MISSING when the session is unknown or
-     * not the caller's own, NOT_ACTIVE when it is over; then MISSING when there is no such live
-     * document or revision. */
-    OP_DOCUMENT_READ,
     /* tool (all columns): makes the tool; a digest given in `approved` is approved with this
      * definition.  An existing tool keeps first_seen_ms and its approval.  changed_ms moves only
      * with the digest.  With the same digest an absent definition leaves the stored one.  Always
@@ -177,8 +156,10 @@ enum op_kind {
     /* server (all columns): adds calls and failures to the stored numbers.  Times never go back.
      * last_error is stored only with a later last_failed_ms.  Always OK. */
     OP_SERVER_TELL,
+    /* Ops of families, that is of other folders (store/family.h), are numbered from here on. */
+    OP_FAMILY,
 };
-#define OP_COUNT (OP_SERVER_TELL + 1)
+#define OP_COUNT (OP_FAMILY + 8)
 
 /* Columns that OP_SESSION_PATCH writes; an absent value clears the column. */
 enum session_field {
@@ -194,7 +175,7 @@ enum session_field {
 };
 
 struct store_op {
-    enum op_kind kind;
+    unsigned kind;               /* enum op_kind, or an op of a family */
     const struct principal *who; /* may be NULL for verbs without a principal */
     union {
         const struct session_row *session;
@@ -210,12 +191,10 @@ struct store_op {
         const struct idempotency_row *idempotency;
         const struct tenant_key_row *tenant_key;
         const struct login_row *login;
-        struct document_row *document; /* OP_DOCUMENT_REVISE sets id and revision */
-        const struct document_read_row *document_read;
         const struct tool_row *tool;
         const struct server_row *server;
+        void *row; /* of an op of a family; the folder of the family has typed functions */
     };
-    struct revision_row *revision; /* for OP_DOCUMENT_REVISE, which also sets members */
     /* OP_SESSION_CREATE and OP_SESSION_PROMOTE: < 0 for no limit.  OP_LOGIN_CREATE: ≥ 1. */
     int64_t max_counted;
     unsigned fields; /* OP_SESSION_PATCH: enum session_field */
@@ -223,7 +202,6 @@ struct store_op {
      * it.  The op then only reads the row, unless the session is idle or may end before the next
      * fold (SESSION_END_NEAR_MS). */
     bool is_in_event;
-    bool even_if_same; /* OP_DOCUMENT_REVISE: add a revision even for equal bytes */
     /* If the verdict of this op is not OK, nothing of the batch is written.  store_write() fails
      * with ERR_CONFLICT, this op's verdict says why, and all others are FAILED.  The lanes then
      * write the batch again in halves, so that only the op's own job is refused.  For ops that must

@@ -7,8 +7,9 @@
 
 static bool revise_is_sound(const struct store_op *op, struct error *err)
 {
-    const struct revision_row *r = op->revision;
-    if (!r || !r->kind.p || !r->content.p || op->document->id.n != DOCUMENT_ID_TEXT - 1)
+    const struct document_revise *rows = op->row;
+    const struct revision_row *r = rows->revision;
+    if (!r || !r->kind.p || !r->content.p || rows->document->id.n != UUID_TEXT - 1)
         return error_set(err, ERR_INTERNAL,
                          "A revision without kind, content or its document's id was refused; "
                          "report it.");
@@ -23,17 +24,27 @@ static bool revise_is_sound(const struct store_op *op, struct error *err)
     return true;
 }
 
+static bool names_document(const struct document_row *d)
+{
+    return d && d->folder.p && d->path.p;
+}
+
+static bool names_read(const struct document_read_row *r)
+{
+    return r->session_id.p && r->folder.p && r->path.p;
+}
+
 bool store_document_op_is_sound(const struct store_op *op, struct error *err)
 {
-    const struct document_row *d = op->document;
-    const struct document_read_row *r = op->document_read;
     bool named = true;
     if (op->kind == OP_DOCUMENT_READ)
-        named = r->session_id.p && r->folder.p && r->path.p;
-    else if (op->kind == OP_DOCUMENT_REVISE || op->kind == OP_DOCUMENT_MOVE ||
-             op->kind == OP_DOCUMENT_END)
-        named = d->folder.p && d->path.p && (op->kind != OP_DOCUMENT_MOVE || d->new_path.p) &&
-                (op->kind != OP_DOCUMENT_END || d->ended_ms);
+        named = names_read(op->row);
+    else if (op->kind == OP_DOCUMENT_REVISE)
+        named = names_document(((const struct document_revise *)op->row)->document);
+    else if (op->kind == OP_DOCUMENT_MOVE)
+        named = names_document(op->row) && ((const struct document_row *)op->row)->new_path.p;
+    else if (op->kind == OP_DOCUMENT_END)
+        named = names_document(op->row) && ((const struct document_row *)op->row)->ended_ms;
     if (!named)
         return error_set(err, ERR_INTERNAL,
                          "A store op that names no document was refused; report it.");
@@ -44,10 +55,11 @@ void store_document_op_done(struct store_op *op)
 {
     if (op->kind != OP_DOCUMENT_REVISE || op->verdict != VERDICT_OK)
         return;
-    op->revision->path = op->document->path;
-    op->revision->size = (int64_t)op->revision->content.n;
-    op->document->id = op->revision->document_id;
-    op->document->revision = op->revision->revision;
+    struct document_revise *rows = op->row;
+    rows->revision->path = rows->document->path;
+    rows->revision->size = (int64_t)rows->revision->content.n;
+    rows->document->id = rows->revision->document_id;
+    rows->document->revision = rows->revision->revision;
 }
 
 /* Copies `n` bytes from offset `from` of the text that the first `at` + 1 parts make. */
@@ -100,7 +112,7 @@ bool revision_assemble(struct revision_part *parts, size_t n, struct arena *mem,
 
 void revision_row_name(struct revision_row *row, struct str id)
 {
-    size_t n = id.n < DOCUMENT_ID_TEXT ? id.n : DOCUMENT_ID_TEXT - 1;
+    size_t n = id.n < UUID_TEXT ? id.n : UUID_TEXT - 1;
     memcpy(row->id_text, id.p, n);
     row->id_text[n] = '\0';
     row->document_id = str_n(row->id_text, n);
@@ -109,17 +121,17 @@ void revision_row_name(struct revision_row *row, struct str id)
 bool store_document(struct store *s, struct str folder, struct str path, struct arena *mem,
                     struct document_row **ret_row, struct error *err)
 {
-    return store_row(
-        s, &(struct store_call){VERB_DOCUMENT, .folder = folder, .path = path, .mem = mem}, ret_row,
-        err);
+    struct document_place place = {folder, path};
+    return store_row(s, &(struct store_call){VERB_DOCUMENT, .filter = &place, .mem = mem}, ret_row,
+                     err);
 }
 
 bool store_document_ended(struct store *s, struct str folder, struct str path, struct arena *mem,
                           struct document_row **ret_row, struct error *err)
 {
-    return store_row(
-        s, &(struct store_call){VERB_DOCUMENT_ENDED, .folder = folder, .path = path, .mem = mem},
-        ret_row, err);
+    struct document_place place = {folder, path};
+    return store_row(s, &(struct store_call){VERB_DOCUMENT_ENDED, .filter = &place, .mem = mem},
+                     ret_row, err);
 }
 
 bool store_document_by_id(struct store *s, struct str id, struct arena *mem,
@@ -133,8 +145,9 @@ bool store_documents_page(struct store *s, struct str folder, struct str after, 
                           struct arena *mem, struct document_row **ret_rows, size_t *ret_n,
                           struct error *err)
 {
+    struct document_place place = {.folder = folder};
     return store_rows(s,
-                      &(struct store_call){VERB_DOCUMENTS_PAGE, .folder = folder, .after = after,
+                      &(struct store_call){VERB_DOCUMENTS_PAGE, .filter = &place, .after = after,
                                            .limit = limit, .mem = mem},
                       ret_rows, ret_n, err);
 }

@@ -4,7 +4,9 @@
 #ifndef HOLDFAST_STORE_STORE_IMPL_H
 #define HOLDFAST_STORE_STORE_IMPL_H
 
+#include "store/document_ops.h"
 #include "store/store.h"
+#include "store/verbs_document.h"
 
 /* Refuses a limit outside 1 to STORE_PAGE_MAX. */
 must_check bool store_page_is_sound(unsigned limit, struct error *err);
@@ -67,7 +69,7 @@ void revision_row_name(struct revision_row *row, struct str id);
 typedef bool store_handler(struct store *s, struct store_call *c, struct error *err);
 /* A backend's files each export a list of the verbs that they answer; the last row is zero. */
 struct verb_handler {
-    enum store_verb verb;
+    unsigned verb;
     store_handler *run;
 };
 void store_handlers_add(store_handler *table[VERB_COUNT], const struct verb_handler *list);

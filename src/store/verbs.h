@@ -3,8 +3,8 @@
  *
  * Every verb is one struct store_call, and every store answers all of them through one function
  * (store_call()).  So a wrapper such as traced or cached intercepts one function.  Callers use the
- * typed functions below, which also hold the contracts.  verbs_document.h is a second list, for
- * the knowledge base.
+ * typed functions below, which also hold the contracts.  Other folders add verbs in families
+ * (store/family.h).
  *
  * To add a read verb: a line in STORE_VERBS and its function here; its function in memory_*.c; its
  * statement in both dialects in sql_*.c; its test in tests/contract. */
@@ -14,7 +14,6 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "store/rows.h"
-#include "store/verbs_document.h"
 
 struct store;
 
@@ -61,8 +60,9 @@ struct store;
 enum verb_kind { VERB_KIND_ROW, VERB_KIND_ROWS, VERB_KIND_PAGE, VERB_KIND_OTHER };
 
 #define VERB_ENUM(upper, lower, kind) VERB_##upper,
-enum store_verb { STORE_VERBS(VERB_ENUM) DOCUMENT_VERBS(VERB_ENUM) VERB_COUNT };
-#undef VERB_ENUM
+/* Verbs of families, that is of other folders, are numbered from VERB_FAMILY on. */
+enum store_verb { STORE_VERBS(VERB_ENUM) VERB_FAMILY };
+#define VERB_COUNT (VERB_FAMILY + 16)
 
 /* One row per verb; store.c makes the table from the lists. */
 struct verb_info {
@@ -74,17 +74,17 @@ extern const struct verb_info store_verbs[VERB_COUNT];
 /* The arguments of any verb, and its results.  The function of a verb sets the arguments that the
  * verb uses. */
 struct store_call {
-    enum store_verb verb;
+    unsigned verb;  /* enum store_verb, or a verb of a family */
     unsigned limit; /* rows of a page */
     const struct principal *who;
     struct arena *mem; /* for the results */
-    struct str tenant, id, name, session_id, folder, path;
+    struct str tenant, id, name, session_id;
     struct str after; /* the page begins after this row, in the order of the page */
     int64_t after_id; /* likewise, for rows with a number */
     int64_t number;
     const uint8_t *hash; /* 32 bytes */
     int64_t now_ms, since_ms;
-    const void *filter;         /* session_filter, tool_filter, event_filter or reap_what */
+    const void *filter;         /* session_filter, tool_filter …; a struct of the verb's own */
     struct session_find *finds; /* `n` of them */
     struct writer_row *writer;
     bool flag;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs of the knowledge base: documents, their history, and the lines that sessions have
- * seen.  This list stands beside STORE_VERBS (store/verbs.h) and is registered like it. */
+ * seen.  They are a second list beside STORE_VERBS (store/verbs.h).
+ *
+ * To add a read verb: a line in DOCUMENT_VERBS and its function here and in store_document.c; its
+ * function in memory_document.c; its statement in both dialects in sql_document.c; its test in
+ * tests/contract. */
 #ifndef HOLDFAST_STORE_VERBS_DOCUMENT_H
 #define HOLDFAST_STORE_VERBS_DOCUMENT_H
 
-#include "base/arena.h"
-#include "base/error.h"
-#include "store/rows.h"
-
-struct store;
+#include "store/document_rows.h"
+#include "store/store.h"
 
 #define DOCUMENT_VERBS(X)                                                                          \
     X(DOCUMENT, document, ROW)                                                                     \
@@ -18,6 +19,17 @@ struct store;
     X(DOCUMENT_HISTORY, document_history, PAGE)                                                    \
     X(DOCUMENT_REVISION, document_revision, ROW)                                                   \
     X(DOCUMENT_READS, document_reads, ROWS)
+
+/* VERB_ENUM gives each line a name; the first one is VERB_FAMILY. */
+enum document_verb {
+    DOCUMENT_VERBS_BEFORE = VERB_FAMILY - 1,
+    DOCUMENT_VERBS(VERB_ENUM) DOCUMENT_VERBS_END,
+};
+_Static_assert(DOCUMENT_VERBS_END <= VERB_COUNT, "raise VERB_COUNT");
+/* The filter of verbs that name a document, or its folder only. */
+struct document_place {
+    struct str folder, path;
+};
 
 /* Documents; only store_document_reads() takes a principal. */
 /* The live document at the path. */

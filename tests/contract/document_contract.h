@@ -5,12 +5,16 @@
 
 #include "store_contract.h"
 
+#include "store/document_ops.h"
+#include "store/verbs_document.h"
+
 #define DOC "40000000-0000-7000-8000-000000"
 
 /* One op of OP_DOCUMENT_REVISE and what it is about; `op` points into it. */
 struct revise {
     struct document_row document;
     struct revision_row revision;
+    struct document_revise rows;
     struct store_op op;
 };
 
@@ -31,8 +35,8 @@ static inline struct revise *revise(struct fixture *f, int n, const char *path, 
     r->revision = (struct revision_row){
         .at_ms = NOW + n, .author = STR("Ada"), .kind = STR("outside"), .content = content};
     digest(content, r->revision.sha256);
-    r->op = (struct store_op){
-        .kind = OP_DOCUMENT_REVISE, .document = &r->document, .revision = &r->revision};
+    r->rows = (struct document_revise){.document = &r->document, .revision = &r->revision};
+    r->op = op_document_revise(&r->rows);
     return r;
 }
 
@@ -52,13 +56,13 @@ static inline enum verdict move(struct fixture *f, const char *path, const char 
 {
     struct document_row row = {
         .folder = STR("notes"), .path = str_of(path), .new_path = str_of(to)};
-    return write_one(f, (struct store_op){.kind = OP_DOCUMENT_MOVE, .document = &row});
+    return write_one(f, op_document_move(&row));
 }
 
 static inline enum verdict end_document(struct fixture *f, const char *path, int64_t at_ms)
 {
     struct document_row row = {.folder = STR("notes"), .path = str_of(path), .ended_ms = at_ms};
-    return write_one(f, (struct store_op){.kind = OP_DOCUMENT_END, .document = &row});
+    return write_one(f, op_document_end(&row));
 }
 
 static inline struct document_row *document(struct fixture *f, const char *path)

@@ -17,8 +17,7 @@ static struct document_read_row lines(int session, int64_t from, int64_t to)
 static enum verdict record(struct fixture *f, const struct principal *who,
                            struct document_read_row row)
 {
-    return write_one(
-        f, (struct store_op){.kind = OP_DOCUMENT_READ, .who = who, .document_read = &row});
+    return write_one(f, op_document_read(who, &row));
 }
 
 static size_t reads_of(struct fixture *f, const struct principal *who, int session, const char *id,
@@ -115,9 +114,9 @@ static void newest(struct fixture *f)
     create(f, &alice, 1);
     struct store_op ops[] = {
         a->op,
-        {.kind = OP_DOCUMENT_READ, .who = &alice, .document_read = &first},
+        op_document_read(&alice, &first),
         b->op,
-        {.kind = OP_DOCUMENT_READ, .who = &alice, .document_read = &second},
+        op_document_read(&alice, &second),
     };
     check(f, store_write(f->store, ops, countof(ops), &f->err));
     for (size_t i = 0; i < countof(ops); i++)

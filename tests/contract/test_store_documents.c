@@ -77,7 +77,7 @@ static void same_digest(struct fixture *f)
     assert_int_equal(document(f, "a.md")->changed_ms, NOW + 1);
     r = revise(f, 3, "a.md", STR("one"));
     r->revision.kind = STR("restore");
-    r->op.even_if_same = true;
+    r->rows.even_if_same = true;
     assert_int_equal(revised(f, r), 2);
     assert_int_equal(history(f, DOC "000001", 0, 10, &rows), 2);
     assert_str(rows[0].kind, "restore");
@@ -119,10 +119,7 @@ static void one_batch(struct fixture *f)
     struct document_row ended = {.folder = STR("notes"), .path = STR("b.md"), .ended_ms = NOW + 9};
     struct revise *e = revise(f, 5, "b.md", STR("three"));
     struct store_op ops[] = {
-        a->op, b->op,
-        c->op, {.kind = OP_DOCUMENT_MOVE, .document = &moved},
-        d->op, {.kind = OP_DOCUMENT_END, .document = &ended},
-        e->op,
+        a->op, b->op, c->op, op_document_move(&moved), d->op, op_document_end(&ended), e->op,
     };
     check(f, store_write(f->store, ops, countof(ops), &f->err));
     for (size_t i = 0; i < countof(ops); i++)
@@ -147,8 +144,8 @@ static void rolled_back(struct fixture *f)
     struct revise *r = revise(f, 2, "a.md", STR("two"));
     struct revise *made = revise(f, 3, "b.md", STR("new"));
     struct document_row gone = {.folder = STR("notes"), .path = STR("x.md"), .ended_ms = NOW};
-    struct store_op ops[] = {
-        r->op, made->op, {.kind = OP_DOCUMENT_END, .document = &gone, .required = true}};
+    struct store_op ops[] = {r->op, made->op, op_document_end(&gone)};
+    ops[2].required = true;
     assert_false(store_write(f->store, ops, countof(ops), &f->err));
     assert_int_equal(f->err.code, ERR_CONFLICT);
     assert_int_equal(ops[2].verdict, VERDICT_MISSING);
@@ -173,7 +170,7 @@ static void every_byte(struct fixture *f)
                              STR("\xef\xbb\xbf# BOM\r\n")};
     for (size_t i = 0; i < countof(contents); i++) {
         struct revise *r = revise(f, 1, "a.md", contents[i]);
-        r->op.even_if_same = true;
+        r->rows.even_if_same = true;
         assert_int_equal(revised(f, r), i + 1);
         struct revision_row *got = revision(f, DOC "000001", (int64_t)i + 1);
         assert_non_null(got->content.p);
@@ -223,7 +220,7 @@ static void moves(struct fixture *f)
     assert_int_equal(d->revision, 1);
     struct revise *r = revise(f, 3, "sub/b.md", STR("one"));
     r->revision.kind = STR("move");
-    r->op.even_if_same = true;
+    r->rows.even_if_same = true;
     assert_int_equal(revised(f, r), 2);
     assert_int_equal(history(f, DOC "000001", 0, 10, &rows), 2);
     assert_str(rows[0].path, "sub/b.md");
@@ -470,13 +467,15 @@ TEST(test_document_revise__the_quota_holds_for_small_changes_too)
 static void unsound(struct fixture *f)
 {
     struct revise *r = revise(f, 1, "a.md", STR("x"));
-    struct store_op ops[4] = {r->op, r->op, r->op, r->op};
+    struct store_op ops[4];
     struct document_row nameless = {.folder = STR("notes")};
     struct document_row endless = {.folder = STR("notes"), .path = STR("a.md")};
-    ops[0].revision = NULL;
-    ops[1].document = &endless; /* without an id */
-    ops[2] = (struct store_op){.kind = OP_DOCUMENT_MOVE, .document = &nameless};
-    ops[3] = (struct store_op){.kind = OP_DOCUMENT_END, .document = &endless};
+    struct document_revise bare = {.document = &r->document};
+    struct document_revise unnamed = {.document = &endless, .revision = &r->revision};
+    ops[0] = op_document_revise(&bare);
+    ops[1] = op_document_revise(&unnamed); /* without an id */
+    ops[2] = op_document_move(&nameless);
+    ops[3] = op_document_end(&endless);
     for (size_t i = 0; i < countof(ops); i++) {
         assert_false(store_write(f->store, &ops[i], 1, &f->err));
         assert_int_equal(f->err.code, ERR_INTERNAL);

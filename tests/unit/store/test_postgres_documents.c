@@ -8,6 +8,8 @@
 
 #include "base/arena.h"
 #include "base/random.h"
+#include "store/document_ops.h"
+#include "store/verbs_document.h"
 
 #include "pg_cluster.h"
 
@@ -38,8 +40,8 @@ static void *revise_many(void *arg)
                                         .kind = STR("outside"),
                                         .sha256 = {node->number, (uint8_t)i},
                                         .content = str_of(path)};
-        struct store_op op = {
-            .kind = OP_DOCUMENT_REVISE, .document = &document, .revision = &revision};
+        struct document_revise rows = {.document = &document, .revision = &revision};
+        struct store_op op = op_document_revise(&rows);
         if (!store_write(node->store, &op, 1, &err) || op.verdict != VERDICT_OK)
             node->failed++;
         node->made[which][node->n_made[which]++] = revision.revision;
