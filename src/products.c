@@ -5,10 +5,12 @@
 #include "cli/cli.h"
 #include "docs/api/table.h"
 #include "docs/cli/commands.h"
+#include "store/document_family.h"
 
 /* The knowledge base.  gateway_parts.c starts its server. */
 void products_register(void)
 {
+    store_family_add(&docs_store);
     api_add(&docs_api);
     cli_add(docs_commands, "audit");
 }

@@ -166,87 +166,90 @@ static const struct mem_op own_ops[] = {
 };
 static const struct mem_op *op_of[OP_COUNT];
 
+static void add_ops(const struct mem_op *list)
+{
+    for (; list->run; list++)
+        op_of[list->kind] = list;
+}
+
 static void register_ops(void)
 {
     static const struct mem_op *const lists[] = {
-        mem_session_ops,  mem_registry_ops, mem_secret_ops, mem_login_ops,
-        mem_document_ops, mem_tool_ops,     own_ops,        mem_undelivered_ops};
+        mem_session_ops, mem_registry_ops, mem_secret_ops,     mem_login_ops,
+        mem_tool_ops,    own_ops,          mem_undelivered_ops};
     for (size_t i = 0; i < countof(lists); i++)
-        for (const struct mem_op *op = lists[i]; op->run; op++)
-            op_of[op->kind] = op;
-    for (size_t i = 0; i < OP_COUNT; i++)
-        assert(op_of[i]);
+        add_ops(lists[i]);
 }
 
-#define MEM_TABLES 17
-struct mem_table {
-    void *rows;
-    size_t *n, size;
-};
 struct mem_kept {
     size_t n;
     void *rows;
 };
 
 /* All arrays that a verb may change; events are not among them. */
-static void tables_of(struct memory_store *s, struct mem_table ret[MEM_TABLES])
+static size_t tables_of(struct memory_store *s, struct mem_table ret[MEM_TABLES_MAX])
 {
-    const struct mem_table tables[MEM_TABLES] = {
-        {s->sessions, &s->n_sessions, sizeof(*s->sessions)},
-        {s->transports, &s->n_transports, sizeof(*s->transports)},
-        {s->links, &s->n_links, sizeof(*s->links)},
-        {s->writers, &s->n_writers, sizeof(*s->writers)},
-        {s->undelivered, &s->n_undelivered, sizeof(*s->undelivered)},
-        {s->tenants, &s->n_tenants, sizeof(*s->tenants)},
-        {s->users, &s->n_users, sizeof(*s->users)},
-        {s->keys, &s->n_keys, sizeof(*s->keys)},
-        {s->tenant_keys, &s->n_tenant_keys, sizeof(*s->tenant_keys)},
-        {s->logins, &s->n_logins, sizeof(*s->logins)},
-        {s->contexts, &s->n_contexts, sizeof(*s->contexts)},
-        {s->idempotency, &s->n_idempotency, sizeof(*s->idempotency)},
-        {s->documents, &s->n_documents, sizeof(*s->documents)},
-        {s->revisions, &s->n_revisions, sizeof(*s->revisions)},
-        {s->document_reads, &s->n_document_reads, sizeof(*s->document_reads)},
-        {s->tools, &s->n_tools, sizeof(*s->tools)},
-        {s->servers, &s->n_servers, sizeof(*s->servers)},
+#define TABLE(rows, n)                                                                             \
+    {                                                                                              \
+        (void **)&s->rows, &s->n, sizeof(*s->rows)                                                 \
+    }
+    const struct mem_table own[] = {
+        TABLE(sessions, n_sessions),
+        TABLE(transports, n_transports),
+        TABLE(links, n_links),
+        TABLE(writers, n_writers),
+        TABLE(undelivered, n_undelivered),
+        TABLE(tenants, n_tenants),
+        TABLE(users, n_users),
+        TABLE(keys, n_keys),
+        TABLE(tenant_keys, n_tenant_keys),
+        TABLE(logins, n_logins),
+        TABLE(contexts, n_contexts),
+        TABLE(idempotency, n_idempotency),
+        TABLE(tools, n_tools),
+        TABLE(servers, n_servers),
     };
-    memcpy(ret, tables, sizeof(tables));
+#undef TABLE
+    memcpy(ret, own, sizeof(own));
+    size_t n = countof(own) + mem_families_tables(s, ret + countof(own));
+    assert(n <= MEM_TABLES_MAX);
+    return n;
 }
 
-static void tables_save(struct memory_store *s, struct mem_kept ret[MEM_TABLES])
+static void tables_save(struct memory_store *s, struct mem_kept ret[MEM_TABLES_MAX])
 {
-    struct mem_table tables[MEM_TABLES];
-    tables_of(s, tables);
-    for (size_t i = 0; i < MEM_TABLES; i++) {
+    struct mem_table tables[MEM_TABLES_MAX];
+    size_t n = tables_of(s, tables);
+    for (size_t i = 0; i < n; i++) {
         size_t bytes = *tables[i].n * tables[i].size;
         ret[i] = (struct mem_kept){.n = *tables[i].n, .rows = xmalloc(bytes + 1)};
         if (bytes)
-            memcpy(ret[i].rows, tables[i].rows, bytes);
+            memcpy(ret[i].rows, *tables[i].rows, bytes);
     }
 }
 
 /* The arrays may have moved, but are at least as large as before. */
-static void tables_restore(struct memory_store *s, const struct mem_kept kept[MEM_TABLES])
+static void tables_restore(struct memory_store *s, const struct mem_kept kept[MEM_TABLES_MAX])
 {
-    struct mem_table tables[MEM_TABLES];
-    tables_of(s, tables);
-    for (size_t i = 0; i < MEM_TABLES; i++) {
+    struct mem_table tables[MEM_TABLES_MAX];
+    size_t n = tables_of(s, tables);
+    for (size_t i = 0; i < n; i++) {
         *tables[i].n = kept[i].n;
         if (kept[i].n)
-            memcpy(tables[i].rows, kept[i].rows, kept[i].n * tables[i].size);
+            memcpy(*tables[i].rows, kept[i].rows, kept[i].n * tables[i].size);
     }
 }
 
-static void tables_release(struct mem_kept kept[MEM_TABLES])
+static void tables_release(struct mem_kept kept[MEM_TABLES_MAX])
 {
-    for (size_t i = 0; i < MEM_TABLES; i++)
+    for (size_t i = 0; i < MEM_TABLES_MAX; i++)
         free(kept[i].rows);
 }
 
 static bool write_batch(struct store *store, struct store_op *ops, size_t n, struct error *err)
 {
     struct memory_store *s = mem_of(store);
-    struct mem_kept before[MEM_TABLES];
+    struct mem_kept before[MEM_TABLES_MAX] = {0};
     bool undoable = false;
     for (size_t i = 0; i < n; i++)
         undoable = undoable || ops[i].required;
@@ -405,6 +408,14 @@ static void drop_links(struct memory_store *s, const struct reap_what *what, str
     }
 }
 
+static void reap_families(struct memory_store *s)
+{
+    size_t n;
+    const struct memory_family *const *families = memory_families(&n);
+    for (size_t i = 0; i < n; i++)
+        families[i]->reap(s);
+}
+
 static bool reap(struct store *store, struct store_call *c, struct error *err)
 {
     const struct reap_what *what = c->filter;
@@ -419,7 +430,7 @@ static bool reap(struct store *store, struct store_call *c, struct error *err)
     mem_undelivered_reap(s, what->now_ms, what->batch);
     mem_idempotency_reap(s, what->now_ms, what->batch);
     mem_logins_reap(s, what->now_ms, what->batch);
-    mem_document_reads_reap(s);
+    reap_families(s);
     drop_links(s, what, ret);
     pthread_mutex_unlock(&s->lock);
     return true;
@@ -428,6 +439,7 @@ static bool reap(struct store *store, struct store_call *c, struct error *err)
 static void close_memory(struct store *store)
 {
     struct memory_store *s = mem_of(store);
+    mem_families_release(s);
     pthread_mutex_destroy(&s->lock);
     arena_free(s->mem);
     free(s->sessions);
@@ -444,9 +456,6 @@ static void close_memory(struct store *store)
     free(s->logins);
     free(s->contexts);
     free(s->idempotency);
-    free(s->documents);
-    free(s->revisions);
-    free(s->document_reads);
     free(s->events);
     free(s->execs);
     free(s);
@@ -464,6 +473,20 @@ static const struct verb_handler own_verbs[] = {
 
 static store_handler *handlers[VERB_COUNT];
 
+static void register_families(void)
+{
+    size_t n;
+    const struct memory_family *const *families = memory_families(&n);
+    for (size_t i = 0; i < n; i++) {
+        add_ops(families[i]->ops);
+        store_handlers_add(handlers, families[i]->verbs);
+    }
+    for (size_t i = 0; i < OP_COUNT; i++)
+        assert(op_of[i] || !store_op_infos[i].name);
+    for (size_t i = 0; i < VERB_COUNT; i++)
+        assert(handlers[i] || !store_verbs[i].name);
+}
+
 static void register_verbs(void)
 {
     register_ops();
@@ -472,12 +495,10 @@ static void register_verbs(void)
     store_handlers_add(handlers, mem_registry_verbs);
     store_handlers_add(handlers, mem_secret_verbs);
     store_handlers_add(handlers, mem_login_verbs);
-    store_handlers_add(handlers, mem_document_verbs);
     store_handlers_add(handlers, mem_tool_verbs);
     store_handlers_add(handlers, mem_event_verbs);
     store_handlers_add(handlers, mem_undelivered_verbs);
-    for (size_t i = 0; i < VERB_COUNT; i++)
-        assert(handlers[i]);
+    register_families();
 }
 
 static bool call_verb(struct store *store, struct store_call *c, struct error *err)
@@ -500,6 +521,7 @@ bool store_open_memory(struct store **ret, struct error *err)
     (void)err;
     s->base.ops = &memory_ops;
     s->mem = arena_new(SIZE_MAX);
+    mem_families_init(s);
     pthread_mutex_init(&s->lock, NULL);
     mem_tenant_make(s, STR("default"), 0);
     *ret = &s->base;

@@ -1,9 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Documents, their revisions and the reads of sessions, in the memory store.  The caller of a verb
  * holds the lock; reads take it. */
+#include "store/document_family.h"
+#include "store/document_impl.h"
 #include "store/memory_impl.h"
 
 #include <stdlib.h>
+
+/* Of the row's texts only session_id is set. */
+struct mem_read {
+    struct document_read_row row;
+    struct str document_id;
+};
+
+struct arrays {
+    struct document_row *documents;
+    size_t n_documents, cap_documents;
+    struct revision_row *revisions; /* in the order they were made */
+    size_t n_revisions, cap_revisions;
+    struct mem_read *reads; /* oldest first */
+    size_t n_reads, cap_reads;
+};
+
+static struct arrays *arrays_of(struct memory_store *s)
+{
+    return mem_family_arrays(s, &docs_memory);
+}
 
 static const size_t document_texts[] = {
     offsetof(struct document_row, id),
@@ -23,19 +45,21 @@ static const size_t read_texts[] = {
 
 static struct document_row *document_at(struct memory_store *s, struct str folder, struct str path)
 {
-    for (size_t i = 0; i < s->n_documents; i++)
-        if (!s->documents[i].ended_ms && str_eq(s->documents[i].folder, folder) &&
-            str_eq(s->documents[i].path, path))
-            return &s->documents[i];
+    struct arrays *a = arrays_of(s);
+    for (size_t i = 0; i < a->n_documents; i++)
+        if (!a->documents[i].ended_ms && str_eq(a->documents[i].folder, folder) &&
+            str_eq(a->documents[i].path, path))
+            return &a->documents[i];
     return NULL;
 }
 
 static const struct document_row *ended_at(struct memory_store *s, struct str folder,
                                            struct str path)
 {
+    struct arrays *a = arrays_of(s);
     const struct document_row *last = NULL;
-    for (size_t i = 0; i < s->n_documents; i++) {
-        const struct document_row *row = &s->documents[i];
+    for (size_t i = 0; i < a->n_documents; i++) {
+        const struct document_row *row = &a->documents[i];
         if (row->ended_ms && str_eq(row->folder, folder) && str_eq(row->path, path) &&
             (!last || row->ended_ms > last->ended_ms ||
              (row->ended_ms == last->ended_ms && str_cmp(row->id, last->id) > 0)))
@@ -46,17 +70,19 @@ static const struct document_row *ended_at(struct memory_store *s, struct str fo
 
 static struct document_row *document_with(struct memory_store *s, struct str id)
 {
-    for (size_t i = 0; i < s->n_documents; i++)
-        if (str_eq(s->documents[i].id, id))
-            return &s->documents[i];
+    struct arrays *a = arrays_of(s);
+    for (size_t i = 0; i < a->n_documents; i++)
+        if (str_eq(a->documents[i].id, id))
+            return &a->documents[i];
     return NULL;
 }
 
 static struct document_row *document_add(struct memory_store *s, const struct document_revise *rows)
 {
-    s->documents =
-        mem_grow(s->documents, s->n_documents, &s->cap_documents, sizeof(struct document_row));
-    struct document_row *row = &s->documents[s->n_documents++];
+    struct arrays *a = arrays_of(s);
+    a->documents =
+        mem_grow(a->documents, a->n_documents, &a->cap_documents, sizeof(struct document_row));
+    struct document_row *row = &a->documents[a->n_documents++];
     *row = (struct document_row){.id = rows->document->id,
                                  .folder = rows->document->folder,
                                  .path = rows->document->path,
@@ -68,9 +94,10 @@ static struct document_row *document_add(struct memory_store *s, const struct do
 static void revision_add(struct memory_store *s, const struct revision_row *made,
                          struct document_row *document)
 {
-    s->revisions =
-        mem_grow(s->revisions, s->n_revisions, &s->cap_revisions, sizeof(struct revision_row));
-    struct revision_row *row = &s->revisions[s->n_revisions++];
+    struct arrays *a = arrays_of(s);
+    a->revisions =
+        mem_grow(a->revisions, a->n_revisions, &a->cap_revisions, sizeof(struct revision_row));
+    struct revision_row *row = &a->revisions[a->n_revisions++];
     *row = *made;
     row->document_id = document->id;
     row->revision = ++document->revision;
@@ -84,23 +111,24 @@ static void revision_add(struct memory_store *s, const struct revision_row *made
 /* This store keeps every text whole, so it deletes the oldest revisions one by one. */
 static void history_prune(struct memory_store *s, struct str id, int64_t max)
 {
+    struct arrays *a = arrays_of(s);
     int64_t stored = 0;
     size_t n = 0;
-    for (size_t i = 0; i < s->n_revisions; i++)
-        if (str_eq(s->revisions[i].document_id, id)) {
-            stored += s->revisions[i].size + HISTORY_ROW_BYTES;
+    for (size_t i = 0; i < a->n_revisions; i++)
+        if (str_eq(a->revisions[i].document_id, id)) {
+            stored += a->revisions[i].size + HISTORY_ROW_BYTES;
             n++;
         }
-    for (size_t i = 0; max > 0 && stored > max && n > 1 && i < s->n_revisions;) {
-        if (!str_eq(s->revisions[i].document_id, id)) {
+    for (size_t i = 0; max > 0 && stored > max && n > 1 && i < a->n_revisions;) {
+        if (!str_eq(a->revisions[i].document_id, id)) {
             i++;
             continue;
         }
-        stored -= s->revisions[i].size + HISTORY_ROW_BYTES;
+        stored -= a->revisions[i].size + HISTORY_ROW_BYTES;
         n--;
-        s->n_revisions--;
-        memmove(&s->revisions[i], &s->revisions[i + 1],
-                (s->n_revisions - i) * sizeof(*s->revisions));
+        a->n_revisions--;
+        memmove(&a->revisions[i], &a->revisions[i + 1],
+                (a->n_revisions - i) * sizeof(*a->revisions));
     }
 }
 
@@ -152,16 +180,16 @@ static enum verdict document_end(struct memory_store *s, const struct store_op *
 
 static void read_drop(struct memory_store *s, size_t at)
 {
-    s->n_document_reads--;
-    memmove(&s->document_reads[at], &s->document_reads[at + 1],
-            (s->n_document_reads - at) * sizeof(*s->document_reads));
+    struct arrays *a = arrays_of(s);
+    a->n_reads--;
+    memmove(&a->reads[at], &a->reads[at + 1], (a->n_reads - at) * sizeof(*a->reads));
 }
 
 static void read_add(struct memory_store *s, struct mem_read read)
 {
-    s->document_reads = mem_grow(s->document_reads, s->n_document_reads, &s->cap_document_reads,
-                                 sizeof(struct mem_read));
-    s->document_reads[s->n_document_reads++] = read;
+    struct arrays *a = arrays_of(s);
+    a->reads = mem_grow(a->reads, a->n_reads, &a->cap_reads, sizeof(struct mem_read));
+    a->reads[a->n_reads++] = read;
 }
 
 static bool is_of(const struct mem_read *r, struct str session_id, struct str document_id)
@@ -177,11 +205,12 @@ static bool covers(const struct document_read_row *a, const struct document_read
 /* Drops the reads that `fresh` covers, and the oldest read when there are too many. */
 static void reads_make_room(struct memory_store *s, const struct mem_read *fresh)
 {
+    struct arrays *a = arrays_of(s);
     size_t n = 0, oldest = 0;
-    for (size_t i = s->n_document_reads; i-- > 0;) {
-        if (!is_of(&s->document_reads[i], fresh->row.session_id, fresh->document_id))
+    for (size_t i = a->n_reads; i-- > 0;) {
+        if (!is_of(&a->reads[i], fresh->row.session_id, fresh->document_id))
             continue;
-        if (covers(&fresh->row, &s->document_reads[i].row)) {
+        if (covers(&fresh->row, &a->reads[i].row)) {
             read_drop(s, i);
             oldest -= oldest > i;
         } else {
@@ -196,8 +225,9 @@ static void reads_make_room(struct memory_store *s, const struct mem_read *fresh
 /* If a known read covers `fresh`, the newest such read gets the time of `fresh` instead. */
 static bool reads_renew(struct memory_store *s, const struct mem_read *fresh)
 {
-    for (size_t i = s->n_document_reads; i-- > 0;) {
-        struct mem_read known = s->document_reads[i];
+    struct arrays *a = arrays_of(s);
+    for (size_t i = a->n_reads; i-- > 0;) {
+        struct mem_read known = a->reads[i];
         if (!is_of(&known, fresh->row.session_id, fresh->document_id) ||
             !covers(&known.row, &fresh->row))
             continue;
@@ -232,10 +262,11 @@ static enum verdict document_read(struct memory_store *s, const struct store_op 
     return VERDICT_OK;
 }
 
-void mem_document_reads_reap(struct memory_store *s)
+static void reads_reap(struct memory_store *s)
 {
-    for (size_t i = s->n_document_reads; i-- > 0;)
-        if (mem_session_is_over(s, s->document_reads[i].row.session_id))
+    struct arrays *a = arrays_of(s);
+    for (size_t i = a->n_reads; i-- > 0;)
+        if (mem_session_is_over(s, a->reads[i].row.session_id))
             read_drop(s, i);
 }
 
@@ -274,13 +305,14 @@ static int by_path(const void *a, const void *b)
 static bool documents_page(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
+    struct arrays *a = arrays_of(s);
     const struct document_place *at = c->filter;
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    struct document_row *rows = arena_zalloc(c->mem, (s->n_documents + 1) * sizeof(*rows));
-    for (size_t i = 0; i < s->n_documents; i++) {
-        const struct document_row *row = &s->documents[i];
+    struct document_row *rows = arena_zalloc(c->mem, (a->n_documents + 1) * sizeof(*rows));
+    for (size_t i = 0; i < a->n_documents; i++) {
+        const struct document_row *row = &a->documents[i];
         if (row->ended_ms || !str_eq(row->folder, at->folder) ||
             (c->after.p && str_cmp(row->path, c->after) <= 0))
             continue;
@@ -297,12 +329,13 @@ static bool documents_page(struct store *store, struct store_call *c, struct err
 static bool document_history(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
+    struct arrays *a = arrays_of(s);
     struct revision_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    for (size_t i = s->n_revisions; n < c->limit && i-- > 0;) {
-        const struct revision_row *row = &s->revisions[i];
+    for (size_t i = a->n_revisions; n < c->limit && i-- > 0;) {
+        const struct revision_row *row = &a->revisions[i];
         if (!str_eq(row->document_id, c->id) || (c->after_id && row->revision >= c->after_id))
             continue;
         rows[n] = *row;
@@ -318,13 +351,14 @@ static bool document_history(struct store *store, struct store_call *c, struct e
 static bool document_revision(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
+    struct arrays *a = arrays_of(s);
     const struct revision_row *found = NULL;
     (void)err;
     pthread_mutex_lock(&s->lock);
-    for (size_t i = s->n_revisions; !found && i-- > 0;)
-        if (str_eq(s->revisions[i].document_id, c->id) &&
-            (!c->number || s->revisions[i].revision == c->number))
-            found = &s->revisions[i];
+    for (size_t i = a->n_revisions; !found && i-- > 0;)
+        if (str_eq(a->revisions[i].document_id, c->id) &&
+            (!c->number || a->revisions[i].revision == c->number))
+            found = &a->revisions[i];
     c->rows = mem_copy_row(c->mem, found, sizeof(*found), revision_texts, countof(revision_texts));
     pthread_mutex_unlock(&s->lock);
     return true;
@@ -333,16 +367,17 @@ static bool document_revision(struct store *store, struct store_call *c, struct 
 static bool document_reads(struct store *store, struct store_call *c, struct error *err)
 {
     struct memory_store *s = mem_of(store);
+    struct arrays *a = arrays_of(s);
     struct document_read_row *rows = arena_zalloc(c->mem, DOCUMENT_READS_MAX * sizeof(*rows));
     size_t n = 0;
     (void)err;
     pthread_mutex_lock(&s->lock);
     const struct document_row *document = document_with(s, c->id);
     bool owned = mem_session_of(s, c->who, c->session_id) != NULL;
-    for (size_t i = 0; i < s->n_document_reads && owned && document; i++) {
-        if (!is_of(&s->document_reads[i], c->session_id, c->id))
+    for (size_t i = 0; i < a->n_reads && owned && document; i++) {
+        if (!is_of(&a->reads[i], c->session_id, c->id))
             continue;
-        rows[n] = s->document_reads[i].row;
+        rows[n] = a->reads[i].row;
         rows[n].folder = document->folder;
         rows[n].path = document->path;
         mem_copy_texts(c->mem, &rows[n++], read_texts, countof(read_texts));
@@ -353,7 +388,7 @@ static bool document_reads(struct store *store, struct store_call *c, struct err
     return true;
 }
 
-const struct mem_op mem_document_ops[] = {
+static const struct mem_op ops[] = {
     {OP_DOCUMENT_REVISE, document_revise},
     {OP_DOCUMENT_MOVE, document_move},
     {OP_DOCUMENT_END, document_end},
@@ -361,7 +396,7 @@ const struct mem_op mem_document_ops[] = {
     {0},
 };
 
-const struct verb_handler mem_document_verbs[] = {
+static const struct verb_handler verbs[] = {
     {VERB_DOCUMENT, document},
     {VERB_DOCUMENT_ENDED, document},
     {VERB_DOCUMENT_BY_ID, document_by_id},
@@ -370,4 +405,21 @@ const struct verb_handler mem_document_verbs[] = {
     {VERB_DOCUMENT_REVISION, document_revision},
     {VERB_DOCUMENT_READS, document_reads},
     {0},
+};
+
+static size_t tables(void *arrays, struct mem_table *ret)
+{
+    struct arrays *a = arrays;
+    ret[0] = (struct mem_table){(void **)&a->documents, &a->n_documents, sizeof(*a->documents)};
+    ret[1] = (struct mem_table){(void **)&a->revisions, &a->n_revisions, sizeof(*a->revisions)};
+    ret[2] = (struct mem_table){(void **)&a->reads, &a->n_reads, sizeof(*a->reads)};
+    return 3;
+}
+
+const struct memory_family docs_memory = {
+    .size = sizeof(struct arrays),
+    .tables = tables,
+    .ops = ops,
+    .verbs = verbs,
+    .reap = reads_reap,
 };

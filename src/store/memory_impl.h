@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "store/family.h"
 #include "store/store_impl.h"
 
 struct mem_event {
@@ -17,12 +18,6 @@ struct mem_exec {
     int64_t outcome; /* id of the outcome event that counts; 0: none yet */
     bool closed;
     bool indeterminate;
-};
-
-/* Of the row's texts only session_id is set. */
-struct mem_read {
-    struct document_read_row row;
-    struct str document_id;
 };
 
 struct memory_store {
@@ -53,12 +48,6 @@ struct memory_store {
     size_t n_contexts, cap_contexts;
     struct idempotency_row *idempotency;
     size_t n_idempotency, cap_idempotency;
-    struct document_row *documents;
-    size_t n_documents, cap_documents;
-    struct revision_row *revisions; /* in the order they were made */
-    size_t n_revisions, cap_revisions;
-    struct mem_read *document_reads; /* oldest first */
-    size_t n_document_reads, cap_document_reads;
     struct tool_row *tools;
     size_t n_tools, cap_tools;
     struct server_row *servers;
@@ -68,6 +57,7 @@ struct memory_store {
     size_t first_unfolded;  /* all events before this index are folded */
     struct mem_exec *execs; /* sorted by id */
     size_t n_execs, cap_execs;
+    void *families[STORE_FAMILIES_MAX]; /* the arrays of each family */
 };
 
 static inline struct memory_store *mem_of(struct store *s)
@@ -81,11 +71,38 @@ struct mem_op {
     enum verdict (*run)(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 };
 extern const struct mem_op mem_session_ops[], mem_registry_ops[], mem_secret_ops[], mem_login_ops[],
-    mem_document_ops[], mem_tool_ops[], mem_undelivered_ops[];
+    mem_tool_ops[], mem_undelivered_ops[];
 /* The verbs that each file answers. */
 extern const struct verb_handler mem_session_verbs[], mem_registry_verbs[], mem_secret_verbs[],
-    mem_login_verbs[], mem_document_verbs[], mem_tool_verbs[], mem_event_verbs[],
-    mem_undelivered_verbs[];
+    mem_login_verbs[], mem_tool_verbs[], mem_event_verbs[], mem_undelivered_verbs[];
+
+/* An array that a verb may change; a refused batch restores it. */
+struct mem_table {
+    void **rows;
+    size_t *n, size;
+};
+#define MEM_TABLES_MAX 24
+/* The part of a family (store/family.h) for the memory store.  Its arrays are members of a struct of
+ * `size` bytes, zero at first, that each store has. */
+struct memory_family {
+    size_t size;
+    /* Lists the arrays, and returns their number. */
+    size_t (*tables)(void *arrays, struct mem_table *ret);
+    const struct mem_op *ops;
+    const struct verb_handler *verbs;
+    /* Deletes the rows of sessions that are over, all of them. */
+    void (*reap)(struct memory_store *s);
+};
+/* memory_family.c */
+/* Called together with store_family_add(), before a memory store is opened. */
+void memory_family_add(const struct memory_family *family);
+const struct memory_family *const *memory_families(size_t *ret_n);
+/* The struct with the arrays of a family in this store. */
+void *mem_family_arrays(struct memory_store *s, const struct memory_family *family);
+/* For memory.c: make and free these structs, and list all of their arrays. */
+void mem_families_init(struct memory_store *s);
+void mem_families_release(struct memory_store *s);
+size_t mem_families_tables(struct memory_store *s, struct mem_table *ret);
 
 void mem_copy_texts(struct arena *mem, void *row, const size_t *offsets, size_t n);
 /* Makes room for one more element after `n`; the array may move. */
@@ -121,11 +138,9 @@ struct user_row *mem_user_by_id(struct memory_store *s, struct str id);
 /* memory_login.c */
 void mem_logins_reap(struct memory_store *s, int64_t now_ms, unsigned batch);
 
-/* memory_document.c */
+/* memory.c */
 /* True also when there is no such session. */
 bool mem_session_is_over(const struct memory_store *s, struct str id);
-/* Deletes the reads of all sessions that are over, in one go. */
-void mem_document_reads_reap(struct memory_store *s);
 
 /* memory_event.c */
 /* True when every id is free or taken by the same event. */

@@ -29,15 +29,33 @@ static void pg_close(struct store *store)
 static store_handler *handlers[VERB_COUNT];
 const struct pg_verb *pg_verbs[OP_COUNT];
 
+static void add_ops(const struct pg_verb *list)
+{
+    for (; list->statement; list++)
+        pg_verbs[list->kind] = list;
+}
+
 static void register_ops(void)
 {
-    static const struct pg_verb *const lists[] = {pg_verb_ops, pg_login_ops, pg_document_ops,
-                                                  pg_tool_ops};
-    for (size_t i = 0; i < countof(lists); i++)
-        for (const struct pg_verb *v = lists[i]; v->statement; v++)
-            pg_verbs[v->kind] = v;
+    add_ops(pg_verb_ops);
+    add_ops(pg_login_ops);
+    add_ops(pg_tool_ops);
+}
+
+static void register_families(void)
+{
+    size_t n;
+    const struct store_family *const *families = store_families(&n);
+    for (size_t i = 0; i < n; i++) {
+        add_ops(families[i]->postgres->ops);
+        store_handlers_add(handlers, families[i]->postgres->verbs);
+        sql_texts_add(families[i]->postgres->texts, SQL_POSTGRES, PG_COUNT);
+    }
     for (size_t i = 0; i < OP_COUNT; i++)
-        assert(pg_verbs[i]);
+        assert(pg_verbs[i] || !store_op_infos[i].name);
+    for (size_t i = 0; i < VERB_COUNT; i++)
+        assert(handlers[i] || !store_verbs[i].name ||
+               sql_statement_text(i * SQL_VARIANTS_MAX, SQL_POSTGRES));
 }
 
 static void register_verbs(void)
@@ -45,14 +63,12 @@ static void register_verbs(void)
     register_ops();
     store_handlers_add(handlers, pg_read_verbs);
     store_handlers_add(handlers, pg_registry_verbs);
-    store_handlers_add(handlers, pg_document_verbs);
     store_handlers_add(handlers, pg_event_verbs);
     store_handlers_add(handlers, pg_head_verbs);
     store_handlers_add(handlers, pg_fold_verbs);
     store_handlers_add(handlers, pg_reap_verbs);
     store_handlers_add(handlers, pg_write_verbs);
-    for (size_t i = 0; i < VERB_COUNT; i++)
-        assert(handlers[i] || sql_statement_text(i * SQL_VARIANTS_MAX, SQL_POSTGRES));
+    register_families();
 }
 
 static bool pg_call(struct store *store, struct store_call *c, struct error *err)

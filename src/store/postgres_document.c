@@ -1,9 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Documents, their history and the reads of sessions, in PostgreSQL.  Functions of the schema
  * (sql/postgres) decide the verdicts, under the lock of the document or session. */
+#include "store/document_impl.h"
 #include "store/postgres_impl.h"
 
-#include <stdio.h>
+enum pg_document_statement {
+    PG_DOCUMENT_REVISE = PG_COUNT + SQL_FAMILY,
+    PG_DOCUMENT_MOVE,
+    PG_DOCUMENT_END,
+    PG_DOCUMENT_READ,
+    PG_REVISION_PARTS,
+    PG_READS_UPTO,
+    PG_READS_REAP,
+};
+
+static const struct sql_text texts[] = {
+    /* Parameters in the order of the columns of mcp.document_revisions; PG_DOCUMENT_READ likewise
+     * of mcp.document_reads. */
+    {PG_DOCUMENT_REVISE,
+     "SELECT mcp.hf_require(v.ret_verdict, $16::boolean), v.ret_id::text, v.ret_revision FROM "
+     "mcp.hf_document_revise($1::uuid, $2::text, ROW(NULL, NULL, $3::timestamptz, $4::text, "
+     "$5::text, $6::text, $7::text, $8::bytea, $9::bigint)::mcp.document_revisions, "
+     "$10::bytea, $11::boolean, $12::bigint, $13::bigint, $14::bytea, $15::bigint) v"},
+    {PG_DOCUMENT_MOVE, PG_VERB("hf_document_move($1::text, $2::text, $3::text)", "$4")},
+    {PG_DOCUMENT_END, PG_VERB("hf_document_end($1::text, $2::text, $3::timestamptz)", "$4")},
+    {PG_DOCUMENT_READ,
+     PG_VERB("hf_document_read($1::uuid, $2::text, $3::text, $4::text, $5::text, ROW(NULL, NULL, "
+             "NULL, $6::bigint, $7::bigint, $8::bigint, $9::timestamptz)::mcp.document_reads, "
+             "$10::bigint, $11::timestamptz)",
+             "$12")},
+    /* The last whole text up to revision $2, and the differences after it up to $2. */
+    {PG_REVISION_PARTS,
+     "WITH whole AS (SELECT revision, content FROM mcp.document_contents WHERE document_id = "
+     "$1::uuid AND revision <= $2::bigint ORDER BY revision DESC LIMIT 1) SELECT 0::bigint, "
+     "0::bigint, content, revision FROM whole UNION ALL SELECT prefix, suffix, middle, revision "
+     "FROM mcp.document_deltas WHERE document_id = $1 AND revision <= $2 AND revision > (SELECT "
+     "revision FROM whole) ORDER BY 4"},
+    /* The last of the next $2 sessions after $1, and how many there are.  Reads one entry of the
+     * key per session. */
+    {PG_READS_UPTO,
+     "WITH RECURSIVE s(id) AS ((SELECT session_id FROM mcp.document_reads WHERE session_id > "
+     "$1::uuid ORDER BY session_id LIMIT 1) UNION ALL SELECT (SELECT session_id FROM "
+     "mcp.document_reads WHERE session_id > s.id ORDER BY session_id LIMIT 1) FROM s "
+     "WHERE s.id IS NOT NULL) SELECT x.id::text, count(*) OVER () FROM (SELECT id FROM s "
+     "LIMIT $2::bigint) x WHERE x.id IS NOT NULL ORDER BY x.id DESC LIMIT 1"},
+    {PG_READS_REAP,
+     "DELETE FROM mcp.document_reads r WHERE session_id > $1::uuid AND session_id <= $2::uuid "
+     "AND NOT EXISTS (SELECT FROM mcp.edge_mcp_sessions e WHERE e.id = r.session_id "
+     "AND e.status IN ('active', 'idle'))"},
+    {0},
+};
 
 static void document_revise(struct pg_params *p, const struct store_op *op,
                             int64_t now_ms unused_arg)
@@ -88,7 +134,7 @@ static bool document_revision(struct store *s, struct store_call *c, struct erro
     return !row || row->content.p || read_parts(pg_of(s), row, c->mem, err);
 }
 
-const struct pg_verb pg_document_ops[] = {
+static const struct pg_verb ops[] = {
     {OP_DOCUMENT_REVISE, PG_DOCUMENT_REVISE, document_revise, document_revised},
     {OP_DOCUMENT_MOVE, PG_DOCUMENT_MOVE, document_move, NULL},
     {OP_DOCUMENT_END, PG_DOCUMENT_END, document_end, NULL},
@@ -96,7 +142,15 @@ const struct pg_verb pg_document_ops[] = {
     {0},
 };
 
-const struct verb_handler pg_document_verbs[] = {
+static const struct verb_handler verbs[] = {
     {VERB_DOCUMENT_REVISION, document_revision},
     {0},
+};
+
+const struct postgres_family document_postgres = {
+    .texts = texts,
+    .ops = ops,
+    .verbs = verbs,
+    .upto = PG_READS_UPTO,
+    .over = PG_READS_REAP,
 };

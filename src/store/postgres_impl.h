@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/random.h"
+#include "store/family.h"
 #include "store/libpq.h"
 #include "store/migrate.h"
 #include "store/segment.h"
@@ -58,10 +59,6 @@ enum pg_statement {
     PG_LOGIN_ROTATE,
     PG_LOGIN_REVOKE,
     PG_LOGINS_REVOKE,
-    PG_DOCUMENT_REVISE,
-    PG_DOCUMENT_MOVE,
-    PG_DOCUMENT_END,
-    PG_DOCUMENT_READ,
     PG_TOOL_SEEN,
     PG_TOOL_APPROVE,
     PG_SERVER_TELL,
@@ -99,9 +96,6 @@ enum pg_statement {
     PG_TOTALS,
     PG_EXECUTIONS_PAGE,
     PG_TOOL_KNOWN,
-    PG_REVISION_PARTS,
-    PG_READS_UPTO,
-    PG_READS_REAP,
     PG_LINKS_UPTO,
     PG_LINKS_REAP,
     PG_WRITER_INSERT,
@@ -138,9 +132,9 @@ struct pg_store {
     int64_t *pending;
     size_t n_pending, cap_pending;
     bool discovered;
-    size_t slice_events;         /* maximum of one slice */
-    char reads_after[UUID_TEXT]; /* last session whose reads the reaper has checked */
-    char links_after[UUID_TEXT]; /* last session whose links it has checked */
+    size_t slice_events; /* maximum of one slice */
+    /* Last session whose rows the reaper has checked, in the table of each family and in links. */
+    char families_after[STORE_FAMILIES_MAX][UUID_TEXT], links_after[UUID_TEXT];
 };
 
 static inline struct pg_store *pg_of(struct store *s)
@@ -250,7 +244,7 @@ struct migrate_driver pg_migrate_driver(struct pg_store *s);
 /* postgres_verb.c */
 struct pg_verb {
     unsigned kind;
-    enum pg_statement statement;
+    unsigned statement; /* enum pg_statement, or a statement of a family */
     /* Adds all parameters but the last one, which every verb has: whether the op is required.  NULL
      * for events, which are collected into segments. */
     void (*params)(struct pg_params *p, const struct store_op *op, int64_t now_ms);
@@ -258,8 +252,19 @@ struct pg_verb {
     void (*take)(struct pg_row *r, const struct store_op *op);
 };
 /* The ops that each file applies; the last row is zero. */
-extern const struct pg_verb pg_verb_ops[], pg_login_ops[], pg_document_ops[], pg_tool_ops[];
+extern const struct pg_verb pg_verb_ops[], pg_login_ops[], pg_tool_ops[];
 extern const struct pg_verb *pg_verbs[OP_COUNT]; /* all of them */
+/* The verdict of a verb; raises an exception when the op is required and the verdict is not OK. */
+#define PG_VERB(call, required) "SELECT mcp.hf_require(mcp." call ", " required "::boolean)"
+/* The PostgreSQL part of a family (store/family.h).  Its statements are numbered from PG_COUNT +
+ * SQL_FAMILY on. */
+struct postgres_family {
+    const struct sql_text *texts;
+    const struct pg_verb *ops;
+    const struct verb_handler *verbs; /* those that need more than one statement */
+    /* For a table with rows of sessions, two statements of the reaper; see struct sqlite_family. */
+    unsigned upto, over;
+};
 /* postgres_write.c */
 bool pg_write(struct store *s, struct store_op *ops, size_t n, struct error *err);
 
@@ -333,7 +338,7 @@ must_check bool pg_read_rows(struct pg_store *s, unsigned which, const struct pg
                              struct pg_rows *rows, struct error *err);
 
 /* The verbs that each file answers itself. */
-extern const struct verb_handler pg_read_verbs[], pg_registry_verbs[], pg_document_verbs[],
-    pg_event_verbs[], pg_head_verbs[], pg_fold_verbs[], pg_reap_verbs[], pg_write_verbs[];
+extern const struct verb_handler pg_read_verbs[], pg_registry_verbs[], pg_event_verbs[],
+    pg_head_verbs[], pg_fold_verbs[], pg_reap_verbs[], pg_write_verbs[];
 
 #endif

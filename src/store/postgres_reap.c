@@ -115,8 +115,8 @@ static bool merge_sums(struct pg_store *s, bool *ret_left, struct error *err)
 
 /* *ret is the last of the next `batch` sessions after `after`, or "" when no session follows.  An
  * empty `after` is set to the beginning.  *ret_all: no more sessions follow. */
-static bool find_upto(struct pg_store *s, enum pg_statement which, char after[UUID_TEXT],
-                      unsigned batch, char ret[UUID_TEXT], bool *ret_all, struct error *err)
+static bool find_upto(struct pg_store *s, unsigned which, char after[UUID_TEXT], unsigned batch,
+                      char ret[UUID_TEXT], bool *ret_all, struct error *err)
 {
     struct pg_params p = {0};
     PGresult *res = NULL;
@@ -138,22 +138,35 @@ static bool find_upto(struct pg_store *s, enum pg_statement which, char after[UU
     return true;
 }
 
-static bool reap_reads(struct pg_store *s, unsigned batch, struct error *err)
+static bool reap_family(struct pg_store *s, const struct postgres_family *f, char after[UUID_TEXT],
+                        unsigned batch, struct error *err)
 {
     char upto[UUID_TEXT];
     struct pg_params p = {0};
     PGresult *res = NULL;
     bool all = false;
-    if (!find_upto(s, PG_READS_UPTO, s->reads_after, batch, upto, &all, err))
+    if (!f->upto)
+        return true;
+    if (!find_upto(s, f->upto, after, batch, upto, &all, err))
         return false;
     if (upto[0]) {
-        pg_uuid(&p, str_of(s->reads_after));
+        pg_uuid(&p, str_of(after));
         pg_uuid(&p, str_of(upto));
-        if (!pg_query(s, PG_READS_REAP, &p, &res, err))
+        if (!pg_query(s, f->over, &p, &res, err))
             return false;
         pq.clear(res);
     }
-    snprintf(s->reads_after, sizeof(s->reads_after), "%s", all ? NO_SESSION : upto);
+    snprintf(after, UUID_TEXT, "%s", all ? NO_SESSION : upto);
+    return true;
+}
+
+static bool reap_families(struct pg_store *s, unsigned batch, struct error *err)
+{
+    size_t n;
+    const struct store_family *const *families = store_families(&n);
+    for (size_t i = 0; i < n; i++)
+        if (!reap_family(s, families[i]->postgres, s->families_after[i], batch, err))
+            return false;
     return true;
 }
 
@@ -205,7 +218,8 @@ static bool reap(struct store *store, struct store_call *c, struct error *err)
         !reap_rows(s, PG_REAP_TRANSPORTS_IDLE, now_ms - TRANSPORT_IDLE_MS, what, &n, err) ||
         !reap_rows(s, PG_REAP_UNDELIVERED, now_ms, what, &n, err) ||
         !reap_rows(s, PG_REAP_IDEMPOTENCY, now_ms, what, &n, err) ||
-        !reap_rows(s, PG_REAP_LOGINS, now_ms, what, &n, err) || !reap_reads(s, what->batch, err) ||
+        !reap_rows(s, PG_REAP_LOGINS, now_ms, what, &n, err) ||
+        !reap_families(s, what->batch, err) ||
         !reap_rows(s, PG_REAP_CHANGES, now_ms - CHANGES_KEPT_MS, what, &n, err) ||
         !reap_links(s, what, &done, err)) /* last: a later failure would lose its report */
         return false;

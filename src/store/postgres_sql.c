@@ -7,8 +7,7 @@
 #define LIVE "status IN ('active', 'idle')"
 #define NOT_PAST(now) "(expires_at IS NULL OR expires_at > " now ")"
 
-/* The verdict of a verb; raises an exception when the op is required and the verdict is not OK. */
-#define VERB(call, required) "SELECT mcp.hf_require(mcp." call ", " required "::boolean)"
+#define VERB PG_VERB
 
 /* $1 tenant, $2 owner, $3 whether the whole tenant may be seen. */
 #define VISIBLE "tenant_id = $1::text AND ($3::boolean OR owner = $2::text)"
@@ -171,20 +170,6 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_LOGINS_REVOKE] = VERB("hf_logins_revoke($1::text, $2::uuid, $3::timestamptz, $4::text, "
                               "$5::timestamptz)",
                               "$6"),
-    /* Parameters in the order of the columns of mcp.document_revisions; PG_DOCUMENT_READ likewise
-     * of mcp.document_reads. */
-    [PG_DOCUMENT_REVISE] =
-        "SELECT mcp.hf_require(v.ret_verdict, $16::boolean), v.ret_id::text, v.ret_revision FROM "
-        "mcp.hf_document_revise($1::uuid, $2::text, ROW(NULL, NULL, $3::timestamptz, $4::text, "
-        "$5::text, $6::text, $7::text, $8::bytea, $9::bigint)::mcp.document_revisions, "
-        "$10::bytea, $11::boolean, $12::bigint, $13::bigint, $14::bytea, $15::bigint) v",
-    [PG_DOCUMENT_MOVE] = VERB("hf_document_move($1::text, $2::text, $3::text)", "$4"),
-    [PG_DOCUMENT_END] = VERB("hf_document_end($1::text, $2::text, $3::timestamptz)", "$4"),
-    [PG_DOCUMENT_READ] =
-        VERB("hf_document_read($1::uuid, $2::text, $3::text, $4::text, $5::text, ROW(NULL, NULL, "
-             "NULL, $6::bigint, $7::bigint, $8::bigint, $9::timestamptz)::mcp.document_reads, "
-             "$10::bigint, $11::timestamptz)",
-             "$12"),
     [PG_TOOL_SEEN] = VERB("hf_tool_seen(ROW($1::text, $2::bytea, $3::bytea, $4::bytea, $5::bytea, "
                           "NULL, $6::timestamptz, $7::timestamptz, $8::timestamptz, "
                           "$9::timestamptz)::mcp.tool_definitions)",
@@ -351,25 +336,8 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_TOOL_KNOWN] = "SELECT EXISTS (SELECT FROM mcp.tool_configurations WHERE id = $2::uuid "
                       "AND tenant_id = $1::text)",
 
-    /* The last whole text up to revision $2, and the differences after it up to $2. */
-    [PG_REVISION_PARTS] =
-        "WITH whole AS (SELECT revision, content FROM mcp.document_contents WHERE document_id = "
-        "$1::uuid AND revision <= $2::bigint ORDER BY revision DESC LIMIT 1) SELECT 0::bigint, "
-        "0::bigint, content, revision FROM whole UNION ALL SELECT prefix, suffix, middle, revision "
-        "FROM mcp.document_deltas WHERE document_id = $1 AND revision <= $2 AND revision > (SELECT "
-        "revision FROM whole) ORDER BY 4",
     /* The last of the next $2 sessions after $1, and how many there are.  Reads one entry of the
      * key per session. */
-    [PG_READS_UPTO] =
-        "WITH RECURSIVE s(id) AS ((SELECT session_id FROM mcp.document_reads WHERE session_id > "
-        "$1::uuid ORDER BY session_id LIMIT 1) UNION ALL SELECT (SELECT session_id FROM "
-        "mcp.document_reads WHERE session_id > s.id ORDER BY session_id LIMIT 1) FROM s "
-        "WHERE s.id IS NOT NULL) SELECT x.id::text, count(*) OVER () FROM (SELECT id FROM s "
-        "LIMIT $2::bigint) x WHERE x.id IS NOT NULL ORDER BY x.id DESC LIMIT 1",
-    [PG_READS_REAP] =
-        "DELETE FROM mcp.document_reads r WHERE session_id > $1::uuid AND session_id <= $2::uuid "
-        "AND NOT EXISTS (SELECT FROM mcp.edge_mcp_sessions e WHERE e.id = r.session_id "
-        "AND e.status IN ('active', 'idle'))",
     [PG_LINKS_UPTO] =
         "WITH RECURSIVE s(id) AS ((SELECT session_id FROM mcp.upstream_links WHERE session_id > "
         "$1::uuid ORDER BY session_id LIMIT 1) UNION ALL SELECT (SELECT session_id FROM "

@@ -45,7 +45,7 @@ static bool prepare_all(struct batch *b, struct error *err)
     return true;
 }
 
-static bool send_one(struct batch *b, enum pg_statement which, const struct pg_params *p, size_t op,
+static bool send_one(struct batch *b, unsigned which, const struct pg_params *p, size_t op,
                      struct error *err)
 {
     if (!pg_pipe_send(b->s, which, p, err))

@@ -2,10 +2,12 @@
 /* Finds the reads of the tables (sql_*.c) by their verb, and makes their statements. */
 #include "store/sql.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "store/family.h"
 
 static const struct sql_read *reads[VERB_COUNT];
 static char *statements[SQL_DIALECTS][SQL_STATEMENTS];
@@ -42,18 +44,37 @@ static void add(const struct sql_read *r)
                     sql_expand(r->texts[d][v], r->row, (enum sql_dialect)d);
 }
 
+static void add_list(const struct sql_read *list)
+{
+    for (; list->row; list++)
+        add(list);
+}
+
 static void add_all(void)
 {
     static const struct sql_read *const lists[] = {sql_session_reads, sql_registry_reads,
-                                                   sql_tool_reads, sql_document_reads};
+                                                   sql_tool_reads};
+    size_t n;
+    const struct store_family *const *families = store_families(&n);
     for (size_t i = 0; i < countof(lists); i++)
-        for (const struct sql_read *r = lists[i]; r->row; r++)
-            add(r);
+        add_list(lists[i]);
+    for (size_t i = 0; i < n; i++)
+        add_list(families[i]->reads);
+}
+
+void sql_texts_add(const struct sql_text *list, enum sql_dialect dialect, unsigned first)
+{
+    for (; list->text; list++) {
+        unsigned at = list->statement - first;
+        assert(at >= SQL_FAMILY && at < SQL_STATEMENTS && !statements[dialect][at]);
+        statements[dialect][at] = sql_expand(list->text, NULL, dialect);
+    }
 }
 
 const struct sql_read *sql_read_of(unsigned verb)
 {
     pthread_once(&once, add_all);
+    assert(reads[verb]);
     return reads[verb];
 }
 

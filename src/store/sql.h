@@ -46,7 +46,7 @@ struct row_type {
 };
 extern const struct row_type sql_session, sql_transport, sql_link, sql_undelivered,
     sql_undelivered_listed, sql_context, sql_idempotency, sql_key, sql_user, sql_login, sql_tenant,
-    sql_tenant_key, sql_change, sql_tool, sql_server, sql_revision_part;
+    sql_tenant_key, sql_change, sql_tool, sql_server;
 
 /* Parameters of a statement, in order. */
 enum arg_kind {
@@ -100,17 +100,26 @@ struct sql_read {
     /* In PostgreSQL, a page without the time limit of pages. */
     bool no_page_limit;
 };
-/* Each file's list; the last row has no row type. */
-extern const struct sql_read sql_session_reads[], sql_registry_reads[], sql_tool_reads[],
-    sql_document_reads[];
+/* Each file's list; the last row has no row type.  Families have lists of their own. */
+extern const struct sql_read sql_session_reads[], sql_registry_reads[], sql_tool_reads[];
 
-/* NULL: no such verb is in the lists. */
+/* The verb must be in a list. */
 const struct sql_read *sql_read_of(unsigned verb);
-/* Statements of reads are numbered after those of the backend. */
-#define SQL_STATEMENTS (VERB_COUNT * SQL_VARIANTS_MAX)
+/* Statements of reads are numbered after those of the backend; then come those that families have
+ * besides their reads. */
+#define SQL_FAMILY (VERB_COUNT * SQL_VARIANTS_MAX)
+#define SQL_STATEMENTS (SQL_FAMILY + 32)
 size_t sql_statement_of(const struct sql_read *r, const struct store_call *c);
 /* The text of such a statement, with its columns; NULL: the backend has no such statement. */
 const char *sql_statement_text(size_t statement, enum sql_dialect dialect);
+/* The statements of a family for one backend: `statement` as the backend counts it.  A row without a
+ * text ends the list. */
+struct sql_text {
+    unsigned statement;
+    const char *text;
+};
+/* `first`: the backend's own statements are numbered below it. */
+void sql_texts_add(const struct sql_text *list, enum sql_dialect dialect, unsigned first);
 /* Copies a text with "@" replaced by the columns of the row; the caller frees it. */
 char *sql_expand(const char *text, const struct row_type *row, enum sql_dialect dialect) must_check;
 /* Parses the name of a status, origin or role into the member. */

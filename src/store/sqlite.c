@@ -273,16 +273,19 @@ static bool make_file(const char *path, struct error *err)
 static store_handler *handlers[VERB_COUNT];
 sq_verb *sq_ops[OP_COUNT];
 
+static void add_ops(const struct sq_op *list)
+{
+    for (; list->run; list++)
+        sq_ops[list->kind] = list->run;
+}
+
 static void register_ops(void)
 {
-    static const struct sq_op *const lists[] = {
-        sq_session_ops,  sq_registry_ops, sq_key_ops,           sq_secret_ops, sq_login_ops,
-        sq_document_ops, sq_tool_ops,     sq_document_read_ops, sq_write_ops,  sq_undelivered_ops};
+    static const struct sq_op *const lists[] = {sq_session_ops, sq_registry_ops,   sq_key_ops,
+                                                sq_secret_ops,  sq_login_ops,      sq_tool_ops,
+                                                sq_write_ops,   sq_undelivered_ops};
     for (size_t i = 0; i < countof(lists); i++)
-        for (const struct sq_op *op = lists[i]; op->run; op++)
-            sq_ops[op->kind] = op->run;
-    for (size_t i = 0; i < OP_COUNT; i++)
-        assert(sq_ops[i]);
+        add_ops(lists[i]);
 }
 
 static void register_verbs(void)
@@ -291,14 +294,27 @@ static void register_verbs(void)
     store_handlers_add(handlers, own);
     store_handlers_add(handlers, sq_count_verbs);
     store_handlers_add(handlers, sq_registry_verbs);
-    store_handlers_add(handlers, sq_document_verbs);
     store_handlers_add(handlers, sq_event_verbs);
     store_handlers_add(handlers, sq_head_verbs);
     store_handlers_add(handlers, sq_execution_verbs);
     store_handlers_add(handlers, sq_fold_verbs);
     store_handlers_add(handlers, sq_write_verbs);
+}
+
+static void register_families(void)
+{
+    size_t n;
+    const struct store_family *const *families = store_families(&n);
+    for (size_t i = 0; i < n; i++) {
+        add_ops(families[i]->sqlite->ops);
+        store_handlers_add(handlers, families[i]->sqlite->verbs);
+        sql_texts_add(families[i]->sqlite->texts, SQL_SQLITE, SQ_COUNT);
+    }
+    for (size_t i = 0; i < OP_COUNT; i++)
+        assert(sq_ops[i] || !store_op_infos[i].name);
     for (size_t i = 0; i < VERB_COUNT; i++)
-        assert(handlers[i] || sql_statement_text(i * SQL_VARIANTS_MAX, SQL_SQLITE));
+        assert(handlers[i] || !store_verbs[i].name ||
+               sql_statement_text(i * SQL_VARIANTS_MAX, SQL_SQLITE));
 }
 
 /* Runs once, before SQLite is first used in this process. */
@@ -308,6 +324,7 @@ static void configure_library(void)
     sq_vfs_register(SQ_VFS_NAME, NULL);
     register_verbs();
     register_ops();
+    register_families();
 }
 
 /* The connection must not be used any more.  Logged once, because later failures have the same

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Documents and their history in SQLite.  Contents are in tables of their own, so that pages of the
  * history are read without them. */
-#include "store/sqlite_impl.h"
+#include "store/sqlite_document.h"
 
 static struct str sha_bytes(const uint8_t sha[32])
 {
@@ -94,8 +94,8 @@ static bool delta_add(struct sq_batch *batch, const struct revision_row *r, cons
 }
 
 /* Binds a statement about the revisions of a document up to a number. */
-static sqlite3_stmt *bind_upto(struct sqlite_store *s, enum sq_statement which, struct str id,
-                               int64_t number, struct error *err)
+static sqlite3_stmt *bind_upto(struct sqlite_store *s, enum sq_document_statement which,
+                               struct str id, int64_t number, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(s, which, err);
     if (!st)
@@ -106,15 +106,15 @@ static sqlite3_stmt *bind_upto(struct sqlite_store *s, enum sq_statement which, 
     return st;
 }
 
-static bool run_upto(struct sqlite_store *s, enum sq_statement which, struct str id, int64_t number,
-                     struct error *err)
+static bool run_upto(struct sqlite_store *s, enum sq_document_statement which, struct str id,
+                     int64_t number, struct error *err)
 {
     sqlite3_stmt *st = bind_upto(s, which, id, number, err);
     return st && sq_run(s, st, err);
 }
 
 /* *ret is 0 when there is no row. */
-static bool number_upto(struct sqlite_store *s, enum sq_statement which, struct str id,
+static bool number_upto(struct sqlite_store *s, enum sq_document_statement which, struct str id,
                         int64_t number, int64_t *ret, struct error *err)
 {
     bool found = false;
@@ -148,8 +148,8 @@ static bool history_state(struct sqlite_store *s, struct history *h, struct erro
  * whole text stays. */
 static bool history_prune(struct sqlite_store *s, struct history *h, int64_t max, struct error *err)
 {
-    static const enum sq_statement tables[] = {SQ_PRUNE_CONTENTS, SQ_PRUNE_DELTAS,
-                                               SQ_PRUNE_REVISIONS};
+    static const enum sq_document_statement tables[] = {SQ_PRUNE_CONTENTS, SQ_PRUNE_DELTAS,
+                                                        SQ_PRUNE_REVISIONS};
     while (max > 0 && h->stored > max) {
         int64_t next = 0, taken = 0;
         sqlite3_stmt *st = sq_prepare(s, SQ_HISTORY_SECOND, err);
@@ -323,14 +323,23 @@ static bool document_revision(struct store *store, struct store_call *c, struct 
     return !row || row->content.p || read_parts(sq_of(store), row, c->mem, err);
 }
 
-const struct sq_op sq_document_ops[] = {
+static const struct sq_op ops[] = {
     {OP_DOCUMENT_REVISE, document_revise},
     {OP_DOCUMENT_MOVE, document_move},
     {OP_DOCUMENT_END, document_end},
+    {OP_DOCUMENT_READ, sq_document_read},
     {0},
 };
 
-const struct verb_handler sq_document_verbs[] = {
+static const struct verb_handler verbs[] = {
     {VERB_DOCUMENT_REVISION, document_revision},
     {0},
+};
+
+const struct sqlite_family document_sqlite = {
+    .texts = sq_document_texts,
+    .ops = ops,
+    .verbs = verbs,
+    .upto = SQ_READS_UPTO,
+    .over = SQ_READS_REAP,
 };

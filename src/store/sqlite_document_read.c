@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of documents that a session has seen, in SQLite.  The reaper checks the reads of a
- * number of sessions at a time and continues there in the next round.  A live session costs it only
- * one lookup. */
-#include "store/sqlite_impl.h"
-
-#include <stdio.h>
+/* The lines of documents that a session has seen, in SQLite. */
+#include "store/sqlite_document.h"
 
 /* Binds session, document, revision, lines and time, the first parameters of statements on
  * reads. */
-static sqlite3_stmt *bind_read(struct sq_batch *batch, enum sq_statement which,
+static sqlite3_stmt *bind_read(struct sq_batch *batch, enum sq_document_statement which,
                                const struct document_read_row *r, const struct document_row *d,
                                bool with_time, struct error *err)
 {
@@ -66,7 +62,7 @@ static bool read_found(struct sq_batch *batch, struct store_op *op, struct arena
     return !d || r->revision < 0 || r->revision > d->revision || put_read(batch, op, d, err);
 }
 
-static bool document_read(struct sq_batch *batch, struct store_op *op, struct error *err)
+bool sq_document_read(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct document_read_row *r = op->row;
     struct sq_session_state state;
@@ -83,26 +79,3 @@ static bool document_read(struct sq_batch *batch, struct store_op *op, struct er
     arena_free(mem);
     return ok;
 }
-
-bool sq_document_reads_reap(struct sqlite_store *s, unsigned batch, struct error *err)
-{
-    char upto[UUID_TEXT];
-    bool all = false;
-    if (!sq_reap_upto(s, SQ_READS_UPTO, s->reads_after, batch, upto, &all, err))
-        return false;
-    sqlite3_stmt *st = sq_prepare(s, SQ_READS_REAP, err);
-    if (!st)
-        return false;
-    struct sq_bind b = {.st = st};
-    sq_text(&b, str_of(s->reads_after));
-    sq_text(&b, str_of(upto));
-    if (!sq_run(s, st, err))
-        return false;
-    snprintf(s->reads_after, sizeof(s->reads_after), "%s", all ? "" : upto);
-    return true;
-}
-
-const struct sq_op sq_document_read_ops[] = {
-    {OP_DOCUMENT_READ, document_read},
-    {0},
-};

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/random.h"
+#include "store/family.h"
 #include "store/migrate.h"
 #include "store/pack.h"
 #include "store/segment.h"
@@ -106,33 +107,10 @@ enum sq_statement {
     SQ_UNDELIVERED_EXISTS,
     SQ_UNDELIVERED_TAKE,
     SQ_UNDELIVERED_REAP,
-    SQ_DOCUMENT_IS,
-    SQ_DOCUMENT_ADD,
-    SQ_DOCUMENT_REVISED,
-    SQ_DOCUMENT_MOVE,
     SQ_TOOL_SEEN,
     SQ_TOOL_APPROVE,
     SQ_TOOL_IS,
     SQ_SERVER_TELL,
-    SQ_DOCUMENT_END,
-    SQ_REVISION_ADD,
-    SQ_CONTENT_ADD,
-    SQ_DELTA_ADD,
-    SQ_DELTA_DROP,
-    SQ_HISTORY_STATE,
-    SQ_HISTORY_STORED,
-    SQ_HISTORY_SECOND,
-    SQ_HISTORY_BYTES,
-    SQ_PRUNE_CONTENTS,
-    SQ_PRUNE_DELTAS,
-    SQ_PRUNE_REVISIONS,
-    SQ_REVISION_PARTS,
-    SQ_READ_RENEW,
-    SQ_READ_COVERED,
-    SQ_READ_ADD,
-    SQ_READ_PRUNE,
-    SQ_READS_UPTO,
-    SQ_READS_REAP,
     SQ_COUNTS,
     SQ_COUNT
 };
@@ -200,9 +178,9 @@ struct sqlite_store {
     size_t n_gathered;
     struct segment segment;
     struct packer *packer;
-    struct buf packed[2];        /* records and bodies of the segment being written */
-    char reads_after[UUID_TEXT]; /* last session whose reads the reaper has checked */
-    char links_after[UUID_TEXT]; /* last session whose links it has checked */
+    struct buf packed[2]; /* records and bodies of the segment being written */
+    /* Last session whose rows the reaper has checked, in the table of each family and in links. */
+    char families_after[STORE_FAMILIES_MAX][UUID_TEXT], links_after[UUID_TEXT];
     /* The last event of its writer in the file; -1: unknown. */
     int64_t newest;
 };
@@ -280,15 +258,10 @@ void sq_bind_row(struct sq_bind *b, const struct row_type *type, const void *row
                  const struct principal *who);
 
 /* The verbs that each file answers itself. */
-extern const struct verb_handler sq_count_verbs[], sq_registry_verbs[], sq_document_verbs[],
-    sq_event_verbs[], sq_head_verbs[], sq_execution_verbs[], sq_fold_verbs[], sq_write_verbs[];
+extern const struct verb_handler sq_count_verbs[], sq_registry_verbs[], sq_event_verbs[],
+    sq_head_verbs[], sq_execution_verbs[], sq_fold_verbs[], sq_write_verbs[];
 
 /* sqlite_write.c */
-/* The reaper checks tables with rows of sessions, a number of sessions at a time.  *ret is the last
- * of the next `batch` sessions after `after`, or "" when no session follows.  *ret_all: no more
- * sessions follow. */
-must_check bool sq_reap_upto(struct sqlite_store *s, enum sq_statement which, const char *after,
-                             unsigned batch, char ret[UUID_TEXT], bool *ret_all, struct error *err);
 /* The batch that is being written. */
 struct sq_batch {
     struct sqlite_store *s;
@@ -302,9 +275,20 @@ struct sq_op {
     sq_verb *run;
 };
 extern const struct sq_op sq_session_ops[], sq_registry_ops[], sq_key_ops[], sq_secret_ops[],
-    sq_login_ops[], sq_document_ops[], sq_tool_ops[], sq_document_read_ops[], sq_write_ops[],
-    sq_undelivered_ops[];
+    sq_login_ops[], sq_tool_ops[], sq_write_ops[], sq_undelivered_ops[];
 extern sq_verb *sq_ops[OP_COUNT]; /* all of them */
+/* The SQLite part of a family (store/family.h).  Its statements are numbered from SQ_COUNT +
+ * SQL_FAMILY on. */
+struct sqlite_family {
+    const struct sql_text *texts;
+    const struct sq_op *ops;
+    const struct verb_handler *verbs; /* those that need more than one statement */
+    /* For a table with rows of sessions, two statements of the reaper; 0: there is no such table.
+     * Each round checks a number of sessions and continues there in the next round.  `upto` selects
+     * the last of the next ?2 sessions after ?1, and their number; `over` deletes the rows of
+     * sessions after ?1 up to ?2 that are over. */
+    unsigned upto, over;
+};
 /* Runs a bound statement.  The verdict is OK when it changed a row, else `otherwise`. */
 must_check bool sq_run_verdict(struct sqlite_store *s, sqlite3_stmt *st, struct store_op *op,
                                enum verdict otherwise, struct error *err);
@@ -328,13 +312,6 @@ must_check bool sq_session_state(struct sqlite_store *s, const struct principal 
 /* sqlite_key.c */
 must_check bool sq_tenant_make(struct sqlite_store *s, struct str tenant, int64_t now_ms,
                                struct error *err);
-/* sqlite_document.c */
-/* Finds the live document at the path. */
-must_check bool sq_document_find(struct sqlite_store *s, struct str folder, struct str path,
-                                 struct arena *mem, struct document_row **ret_row,
-                                 struct error *err);
-/* sqlite_document_read.c */
-must_check bool sq_document_reads_reap(struct sqlite_store *s, unsigned batch, struct error *err);
 /* sqlite_execution.c */
 /* An execution of a session in the slice that is being folded.  `outcome` is 0 when long_executions
  * has the execution's outcome, or will have it. */

@@ -293,8 +293,12 @@ static bool reap_sessions(struct sqlite_store *s, const struct reap_what *what, 
                                             what->batch, &ret->idled, err));
 }
 
-bool sq_reap_upto(struct sqlite_store *s, enum sq_statement which, const char *after,
-                  unsigned batch, char ret[UUID_TEXT], bool *ret_all, struct error *err)
+/* The reaper checks tables with rows of sessions, a number of sessions at a time, and continues
+ * there in the next round.  A live session costs it only one lookup.  *ret is the last of the next
+ * `batch` sessions after `after`, or "" when no session follows.  *ret_all: no more sessions
+ * follow. */
+static bool reap_upto(struct sqlite_store *s, unsigned which, const char *after, unsigned batch,
+                      char ret[UUID_TEXT], bool *ret_all, struct error *err)
 {
     bool found = false;
     sqlite3_stmt *st = sq_prepare(s, which, err);
@@ -320,7 +324,7 @@ static bool reap_links(struct sqlite_store *s, const struct reap_what *what, str
     bool all = false;
     if (!what->links)
         return true;
-    if (!sq_reap_upto(s, SQ_LINKS_UPTO, s->links_after, what->links, upto, &all, err))
+    if (!reap_upto(s, SQ_LINKS_UPTO, s->links_after, what->links, upto, &all, err))
         return false;
     sqlite3_stmt *st = sq_prepare(s, SQ_LINKS_REAP, err);
     if (!st)
@@ -338,6 +342,37 @@ static bool reap_links(struct sqlite_store *s, const struct reap_what *what, str
     return true;
 }
 
+static bool reap_family(struct sqlite_store *s, const struct sqlite_family *f,
+                        char after[UUID_TEXT], unsigned batch, struct error *err)
+{
+    char upto[UUID_TEXT];
+    bool all = false;
+    if (!f->upto)
+        return true;
+    if (!reap_upto(s, f->upto, after, batch, upto, &all, err))
+        return false;
+    sqlite3_stmt *st = sq_prepare(s, f->over, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, str_of(after));
+    sq_text(&b, str_of(upto));
+    if (!sq_run(s, st, err))
+        return false;
+    snprintf(after, UUID_TEXT, "%s", all ? "" : upto);
+    return true;
+}
+
+static bool reap_families(struct sqlite_store *s, unsigned batch, struct error *err)
+{
+    size_t n;
+    const struct store_family *const *families = store_families(&n);
+    for (size_t i = 0; i < n; i++)
+        if (!reap_family(s, families[i]->sqlite, s->families_after[i], batch, err))
+            return false;
+    return true;
+}
+
 static bool reap_rest(struct sqlite_store *s, int64_t now_ms, unsigned batch, struct error *err)
 {
     size_t ignored = 0;
@@ -346,7 +381,7 @@ static bool reap_rest(struct sqlite_store *s, int64_t now_ms, unsigned batch, st
            reap_rows(s, SQ_UNDELIVERED_REAP, now_ms, batch, &ignored, err) &&
            reap_rows(s, SQ_IDEMPOTENCY_REAP, now_ms, batch, &ignored, err) &&
            reap_rows(s, SQ_LOGINS_REAP, now_ms, batch, &ignored, err) &&
-           sq_document_reads_reap(s, batch, err);
+           reap_families(s, batch, err);
 }
 
 static bool reap(struct store *store, struct store_call *c, struct error *err)

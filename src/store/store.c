@@ -80,72 +80,16 @@ void session_row_apply_idle(struct session_row *row, int64_t now_ms, int64_t idl
                                                                                : SESSION_ACTIVE;
 }
 
-/* The name of each op, and whether it needs a principal. */
-static const struct op_needs {
-    const char *name;
-    bool who;
-} op_needs[OP_COUNT] = {
-    [OP_SESSION_CREATE] = {"session create", true},
-    [OP_SESSION_PROMOTE] = {"session name", true},
-    [OP_SESSION_END] = {"session end", true},
-    [OP_TRANSPORT_CREATE] = {"transport create", true},
-    [OP_TRANSPORT_LINK] = {"transport link", true},
-    [OP_TRANSPORT_TOUCH] = {"transport touch", true},
-    [OP_TRANSPORT_END] = {"transport end", true},
-    [OP_LINK_PUT] = {"link put", true},
-    [OP_LINK_END] = {"link end", true},
-    [OP_EVENT_APPEND] = {"event append", false},
-    [OP_WRITER_RENEW] = {"writer renew", false},
-    [OP_WRITER_END] = {"writer end", false},
-    [OP_UNDELIVERED_PUT] = {"undelivered put", true},
-    [OP_UNDELIVERED_TAKE] = {"undelivered take", true},
-    [OP_SESSION_USE] = {"session use", true},
-    [OP_SESSION_PATCH] = {"session patch", true},
-    [OP_SESSION_REFRESH] = {"session refresh", true},
-    [OP_CONTEXT_PUT] = {"context put", true},
-    [OP_TENANT_ENSURE] = {"tenant ensure", false},
-    [OP_USER_ENSURE] = {"user ensure", false},
-    [OP_KEY_CREATE] = {"key create", false},
-    [OP_KEY_REVOKE] = {"key revoke", false},
-    [OP_KEY_USED] = {"key used", false},
-    [OP_IDEMPOTENCY_PUT] = {"idempotency put", true},
-    [OP_TENANT_KEY_PUT] = {"tenant key put", false},
-    [OP_TENANT_KEY_WRAP] = {"tenant key wrap", false},
-    [OP_SESSION_RESEAL] = {"session reseal", false},
-    [OP_USER_CREATE] = {"user create", false},
-    [OP_USER_PASSWORD] = {"user password", false},
-    [OP_USER_END] = {"user end", false},
-    [OP_LOGIN_FAILED] = {"login failed", false},
-    [OP_LOGIN_CREATE] = {"login create", false},
-    [OP_LOGIN_ROTATE] = {"login rotate", false},
-    [OP_LOGIN_REVOKE] = {"login revoke", false},
-    [OP_LOGINS_REVOKE] = {"logins revoke", false},
-    [OP_DOCUMENT_REVISE] = {"document revise", false},
-    [OP_DOCUMENT_MOVE] = {"document move", false},
-    [OP_DOCUMENT_END] = {"document end", false},
-    [OP_DOCUMENT_READ] = {"document read", true},
-    [OP_TOOL_SEEN] = {"tool seen", false},
-    [OP_TOOL_APPROVE] = {"tool approve", false},
-    [OP_SERVER_TELL] = {"server tell", false},
-};
-
 static bool op_is_sound(const struct store_op *op, struct error *err)
 {
-    if ((unsigned)op->kind >= OP_COUNT || !op->row)
+    if (op->kind >= OP_COUNT || !store_op_infos[op->kind].name || !op->row)
         return error_set(err, ERR_INTERNAL,
                          "A store op without kind or row was refused; report it.");
-    const struct op_needs *needs = &op_needs[op->kind];
-    if (needs->who && (!op->who || !op->who->tenant.p || !op->who->owner.p))
+    const struct op_info *info = &store_op_infos[op->kind];
+    if (info->needs_who && (!op->who || !op->who->tenant.p || !op->who->owner.p))
         return error_set(err, ERR_INTERNAL, "The store op %s names no principal; report it.",
-                         needs->name);
-    if (op->kind == OP_SESSION_END && op->session->status != SESSION_EXPIRED &&
-        op->session->status != SESSION_TERMINATED)
-        return error_set(err, ERR_INTERNAL,
-                         "A session can only end in a terminal status; report it.");
-    if (op->kind == OP_EVENT_APPEND && (op->event->id <= 0 || !op->event->tenant.p))
-        return error_set(err, ERR_INTERNAL,
-                         "An event without id or tenant was refused; report it.");
-    return store_document_op_is_sound(op, err);
+                         info->name);
+    return !info->is_sound || info->is_sound(op, err);
 }
 
 bool store_write(struct store *s, struct store_op *ops, size_t n, struct error *err)
@@ -157,7 +101,8 @@ bool store_write(struct store *s, struct store_op *ops, size_t n, struct error *
             return false;
     if (s->ops->write(s, ops, n, err)) {
         for (size_t i = 0; i < n; i++)
-            store_document_op_done(&ops[i]);
+            if (store_op_infos[ops[i].kind].done)
+                store_op_infos[ops[i].kind].done(&ops[i]);
         return true;
     }
     /* A refused required op keeps its verdict.  All other ops become FAILED, because nothing was
@@ -173,7 +118,7 @@ bool store_op_is_refused(const struct store_op *op, struct error *err)
     if (!op->required || op->verdict == VERDICT_OK)
         return false;
     error_set(err, ERR_CONFLICT, "The store refused what had to be done: %s.",
-              op_needs[op->kind].name);
+              store_op_infos[op->kind].name);
     return true;
 }
 
@@ -190,9 +135,6 @@ bool store_page_is_sound(unsigned limit, struct error *err)
                          STORE_PAGE_MAX);
     return true;
 }
-
-#define VERB_ROW(upper, lower, kind) [VERB_##upper] = {#lower, VERB_KIND_##kind},
-const struct verb_info store_verbs[VERB_COUNT] = {STORE_VERBS(VERB_ROW) DOCUMENT_VERBS(VERB_ROW)};
 
 bool store_call(struct store *s, struct store_call *c, struct error *err)
 {

@@ -8,7 +8,7 @@
  * failed batch again in halves.
  *
  * Verbs on sessions and their data name the caller by a principal.  Other verbs need no principal;
- * op_needs in store.c lists them. */
+ * the table in family.c lists them. */
 #ifndef HOLDFAST_STORE_STORE_H
 #define HOLDFAST_STORE_STORE_H
 

@@ -4,9 +4,7 @@
 #ifndef HOLDFAST_STORE_STORE_IMPL_H
 #define HOLDFAST_STORE_STORE_IMPL_H
 
-#include "store/document_ops.h"
 #include "store/store.h"
-#include "store/verbs_document.h"
 
 /* Refuses a limit outside 1 to STORE_PAGE_MAX. */
 must_check bool store_page_is_sound(unsigned limit, struct error *err);
@@ -44,26 +42,17 @@ void open_set_release(struct open_set *o);
 /* Always returns false; the error says that another event has this id. */
 must_check bool event_id_is_taken(const struct event_row *e, struct error *err);
 
-/* store_document.c: the part of store_write() for ops on documents.  The check runs before the
- * backend sees the op.  The second function runs after the batch is committed and sets the output
- * members.  Backends set only revision->revision and document_id, so that the input members are
- * intact when a batch is written again. */
-must_check bool store_document_op_is_sound(const struct store_op *op, struct error *err);
-void store_document_op_done(struct store_op *op);
-/* A text as it is stored: `middle` between the first `prefix` and the last `suffix` bytes of the
- * previous text.  The first part of a chain is a whole text. */
-#define REVISION_PARTS_MEM (64u * 1024 * 1024) /* memory for reading one text */
-#define REVISION_DEPTH_MAX 31                  /* differences after a whole text */
-struct revision_part {
-    size_t prefix, suffix;
-    struct str middle;
-    size_t size; /* set by revision_assemble() */
+/* One row per op; without a name where no family has added an op (family.c). */
+struct op_info {
+    const char *name;
+    bool needs_who; /* a principal with tenant and owner */
+    /* Runs before any backend sees the op; NULL: nothing to check. */
+    bool (*is_sound)(const struct store_op *op, struct error *err);
+    /* Runs after the batch is committed, for output members.  Until then the input members must stay
+     * intact, because a batch may be written again.  NULL: none. */
+    void (*done)(struct store_op *op);
 };
-/* Assembles the text of the last part in `mem`. */
-must_check bool revision_assemble(struct revision_part *parts, size_t n, struct arena *mem,
-                                  struct str *ret, struct error *err);
-/* For backends: sets document_id of the revision to a copy of `id`. */
-void revision_row_name(struct revision_row *row, struct str id);
+extern struct op_info store_op_infos[OP_COUNT];
 
 /* Answers one verb. */
 typedef bool store_handler(struct store *s, struct store_call *c, struct error *err);

@@ -64,12 +64,12 @@ enum verb_kind { VERB_KIND_ROW, VERB_KIND_ROWS, VERB_KIND_PAGE, VERB_KIND_OTHER 
 enum store_verb { STORE_VERBS(VERB_ENUM) VERB_FAMILY };
 #define VERB_COUNT (VERB_FAMILY + 16)
 
-/* One row per verb; store.c makes the table from the lists. */
+/* One row per verb; without a name where no family has added a verb (family.c). */
 struct verb_info {
     const char *name;
     enum verb_kind kind;
 };
-extern const struct verb_info store_verbs[VERB_COUNT];
+extern struct verb_info store_verbs[VERB_COUNT];
 
 /* The arguments of any verb, and its results.  The function of a verb sets the arguments that the
  * verb uses. */
@@ -435,7 +435,7 @@ must_check static inline bool store_counts(struct store *s, struct store_counts 
 }
 /* Reaper: stores idle and expired status, and sets sessions used in the future back to now.
  * Deletes transports that ended or idled out; undelivered results, idempotency rows and logins past
- * their end; and document reads and links of sessions that are over.  Folds first, so that every
+ * their end; and links, and rows of families, of sessions that are over.  Folds first, so that every
  * use is counted. */
 must_check static inline bool store_reap(struct store *s, const struct reap_what *what,
                                          struct reaped *ret, struct error *err)

@@ -5,8 +5,17 @@
 
 #include "store_contract.h"
 
+#include "store/document_family.h"
 #include "store/document_ops.h"
+#include "store/memory_impl.h"
 #include "store/verbs_document.h"
+
+/* As the program does at its start; the memory store is for tests only. */
+__attribute__((constructor)) static void register_documents(void)
+{
+    store_family_add(&docs_store);
+    memory_family_add(&docs_memory);
+}
 
 #define DOC "40000000-0000-7000-8000-000000"
 

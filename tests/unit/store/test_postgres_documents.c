@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/random.h"
+#include "store/document_family.h"
 #include "store/document_ops.h"
 #include "store/verbs_document.h"
 
@@ -68,6 +69,7 @@ TEST(test_postgres_documents__two_nodes_revise_one_document)
     struct error err;
     if (!pg_cluster_url())
         skip_because("no PostgreSQL to start");
+    store_family_add(&docs_store);
     snprintf(name, sizeof(name), "documents_%d", (int)getpid());
     pg_database_make(name);
     pg_database_url(name, url);

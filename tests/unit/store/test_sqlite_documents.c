@@ -6,7 +6,9 @@
 #include "reap.h"
 
 #include "base/clock.h"
+#include "store/document_family.h"
 #include "store/sqlite_impl.h"
+#include "store/verbs_document.h"
 
 /* What SQLite does for a statement, a line a step. */
 static void explain(sqlite3 *db, const char *text, char *ret, size_t size)
@@ -28,6 +30,7 @@ TEST(test_sqlite_documents__every_statement_finds_by_an_index)
     char plan[2048];
     struct files f;
     sqlite3 *db = NULL;
+    store_family_add(&docs_store);
     files_init(&f);
     store_close(files_open(&f, false));
     assert_int_equal(sqlite3_open(f.db, &db), SQLITE_OK);
@@ -49,6 +52,7 @@ TEST(test_sqlite_documents__pages_of_the_history_leave_contents_alone)
     char plan[2048];
     struct files f;
     sqlite3 *db = NULL;
+    store_family_add(&docs_store);
     files_init(&f);
     store_close(files_open(&f, false));
     assert_int_equal(sqlite3_open(f.db, &db), SQLITE_OK);
@@ -66,6 +70,7 @@ TEST(test_sqlite_documents__reads_of_a_session_that_is_gone_go)
     struct files f;
     struct error err;
     size_t n = 0;
+    store_family_add(&docs_store);
     files_init(&f);
     struct store *s = files_open(&f, false);
     files_exec(&f, "INSERT INTO document_reads VALUES ('gone', 'd', 1, 1, 1, 9, 5), "
