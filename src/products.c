@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "docs/api/table.h"
 #include "docs/cli/commands.h"
-#include "store/document_family.h"
+#include "docs/store/family.h"
 
 /* The knowledge base.  gateway_parts.c starts its server. */
 void products_register(void)

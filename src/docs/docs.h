@@ -21,11 +21,11 @@
 #include "config/config.h"
 #include "docs/index.h"
 #include "docs/pool.h"
+#include "docs/store/ops.h"
+#include "docs/store/verbs.h"
 #include "docs/vault.h"
 #include "io/worker.h"
-#include "store/document_ops.h"
 #include "store/lanes.h"
-#include "store/verbs_document.h"
 
 struct docs;
 struct docs_set;

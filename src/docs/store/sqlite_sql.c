@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SQL texts of documents in SQLite that are not in the shared tables (sql_document.c). */
-#include "store/sqlite_document.h"
+/* The SQL texts of documents in SQLite that are not in the shared tables (sql.c). */
+#include "docs/store/sqlite.h"
 
 #define HISTORY_ROW "256" /* HISTORY_ROW_BYTES */
 /* The reads of one document by one session. */

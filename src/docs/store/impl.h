@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the backends' parts for documents. */
-#ifndef HOLDFAST_STORE_DOCUMENT_IMPL_H
-#define HOLDFAST_STORE_DOCUMENT_IMPL_H
+#ifndef HOLDFAST_DOCS_STORE_IMPL_H
+#define HOLDFAST_DOCS_STORE_IMPL_H
 
-#include "store/document_ops.h"
+#include "docs/store/ops.h"
+#include "docs/store/verbs.h"
 #include "store/family.h"
 #include "store/sql.h"
-#include "store/verbs_document.h"
 
-/* document_ops.c: the ops.  Backends set only revision->revision and document_id; the other output
+/* ops.c: the ops.  Backends set only revision->revision and document_id; the other output
  * members are set after the commit. */
 extern const struct family_op document_ops[];
-/* sql_document.c */
+/* sql.c */
 extern const struct sql_read sql_document_reads[];
 extern const struct row_type sql_revision_part;
-/* sqlite_document.c, postgres_document.c */
+/* sqlite.c, postgres.c */
 extern const struct sqlite_family document_sqlite;
 extern const struct postgres_family document_postgres;
 
-/* document_revision.c */
+/* revision.c */
 /* A text as it is stored: `middle` between the first `prefix` and the last `suffix` bytes of the
  * previous text.  The first part of a chain is a whole text. */
 #define REVISION_PARTS_MEM (64u * 1024 * 1024) /* memory for reading one text */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ops and verbs of the knowledge base as a family of the store. */
-#ifndef HOLDFAST_STORE_DOCUMENT_FAMILY_H
-#define HOLDFAST_STORE_DOCUMENT_FAMILY_H
+#ifndef HOLDFAST_DOCS_STORE_FAMILY_H
+#define HOLDFAST_DOCS_STORE_FAMILY_H
 
 #include "store/family.h"
 
 extern const struct store_family docs_store; /* for store_family_add() */
 
-/* memory_document.c, for tests: the same for the memory store. */
+/* memory.c, for tests: the same for the memory store. */
 struct memory_family;
 extern const struct memory_family docs_memory; /* for memory_family_add() */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Documents, their revisions and the reads of sessions, in the memory store.  The caller of a verb
  * holds the lock; reads take it. */
-#include "store/document_family.h"
-#include "store/document_impl.h"
+#include "docs/store/family.h"
+#include "docs/store/impl.h"
 #include "store/memory_impl.h"
 
 #include <stdlib.h>

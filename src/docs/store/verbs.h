@@ -2,13 +2,12 @@
 /* The verbs of the knowledge base: documents, their history, and the lines that sessions have
  * seen.  They are a second list beside STORE_VERBS (store/verbs.h).
  *
- * To add a read verb: a line in DOCUMENT_VERBS and its function here and in store_document.c; its
- * function in memory_document.c; its statement in both dialects in sql_document.c; its test in
- * tests/contract. */
-#ifndef HOLDFAST_STORE_VERBS_DOCUMENT_H
-#define HOLDFAST_STORE_VERBS_DOCUMENT_H
+ * To add a read verb: a line in DOCUMENT_VERBS and its function here and in verbs.c; its function
+ * in memory.c; its statement in both dialects in sql.c; its test in tests/contract/docs. */
+#ifndef HOLDFAST_DOCS_STORE_VERBS_H
+#define HOLDFAST_DOCS_STORE_VERBS_H
 
-#include "store/document_rows.h"
+#include "docs/store/rows.h"
 #include "store/store.h"
 
 #define DOCUMENT_VERBS(X)                                                                          \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs of documents, and the family that adds them to the store. */
-#include "store/document_family.h"
+#include "docs/store/family.h"
 
-#include "store/document_impl.h"
+#include "docs/store/impl.h"
 
 bool store_document(struct store *s, struct str folder, struct str path, struct arena *mem,
                     struct document_row **ret_row, struct error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Documents, their history and the reads of sessions, in PostgreSQL.  Functions of the schema
  * (sql/postgres) decide the verdicts, under the lock of the document or session. */
-#include "store/document_impl.h"
+#include "docs/store/impl.h"
 #include "store/postgres_impl.h"
 
 enum pg_document_statement {

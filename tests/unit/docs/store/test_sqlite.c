@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Documents in SQLite as the file has them: what is looked at for what, and what is left of a
  * session that is gone. */
-#include "store_files.h"
+#include "../../store/store_files.h"
 
 #include "reap.h"
 
 #include "base/clock.h"
-#include "store/document_family.h"
+#include "docs/store/family.h"
 #include "store/sqlite_impl.h"
-#include "store/verbs_document.h"
+#include "docs/store/verbs.h"
 
 /* What SQLite does for a statement, a line a step. */
 static void explain(sqlite3 *db, const char *text, char *ret, size_t size)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of the knowledge base: documents, their revisions, and the lines that sessions have
  * seen.  What store/rows.h says of rows holds for these too. */
-#ifndef HOLDFAST_STORE_DOCUMENT_ROWS_H
-#define HOLDFAST_STORE_DOCUMENT_ROWS_H
+#ifndef HOLDFAST_DOCS_STORE_ROWS_H
+#define HOLDFAST_DOCS_STORE_ROWS_H
 
 #include "base/random.h"
 #include "store/rows.h"

@@ -8,9 +8,9 @@
 
 #include "base/arena.h"
 #include "base/random.h"
-#include "store/document_family.h"
-#include "store/document_ops.h"
-#include "store/verbs_document.h"
+#include "docs/store/family.h"
+#include "docs/store/ops.h"
+#include "docs/store/verbs.h"
 
 #include "pg_cluster.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ops of the knowledge base.  Each function below makes one op for store_write(). */
-#ifndef HOLDFAST_STORE_DOCUMENT_OPS_H
-#define HOLDFAST_STORE_DOCUMENT_OPS_H
+#ifndef HOLDFAST_DOCS_STORE_OPS_H
+#define HOLDFAST_DOCS_STORE_OPS_H
 
-#include "store/document_rows.h"
+#include "docs/store/rows.h"
 #include "store/store.h"
 
 enum document_op {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads of the knowledge base, for both SQL backends: documents, their history, and the lines that
  * sessions have seen. */
-#include "store/document_impl.h"
+#include "docs/store/impl.h"
 
 #define AT(member) offsetof(struct document_row, member)
 static const struct row_column document_columns[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of documents that a session has seen, in SQLite. */
-#include "store/sqlite_document.h"
+#include "docs/store/sqlite.h"
 
 /* Binds session, document, revision, lines and time, the first parameters of statements on
  * reads. */

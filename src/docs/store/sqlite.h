@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files for documents in SQLite. */
-#ifndef HOLDFAST_STORE_SQLITE_DOCUMENT_H
-#define HOLDFAST_STORE_SQLITE_DOCUMENT_H
+#ifndef HOLDFAST_DOCS_STORE_SQLITE_H
+#define HOLDFAST_DOCS_STORE_SQLITE_H
 
-#include "store/document_impl.h"
+#include "docs/store/impl.h"
 #include "store/sqlite_impl.h"
 
 enum sq_document_statement {
@@ -31,14 +31,14 @@ enum sq_document_statement {
     SQ_READS_UPTO,
     SQ_READS_REAP,
 };
-extern const struct sql_text sq_document_texts[]; /* sqlite_document_sql.c */
+extern const struct sql_text sq_document_texts[]; /* sqlite_sql.c */
 
-/* sqlite_document.c */
+/* sqlite.c */
 /* Finds the live document at the path. */
 must_check bool sq_document_find(struct sqlite_store *s, struct str folder, struct str path,
                                  struct arena *mem, struct document_row **ret_row,
                                  struct error *err);
-/* sqlite_document_read.c */
+/* sqlite_read.c */
 bool sq_document_read(struct sq_batch *batch, struct store_op *op, struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops on documents: the checks before any backend sees an op, and the output members after a
  * write. */
-#include "store/document_impl.h"
+#include "docs/store/impl.h"
 
 static bool is_named(bool named, struct error *err)
 {

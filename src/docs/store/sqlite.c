@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Documents and their history in SQLite.  Contents are in tables of their own, so that pages of the
  * history are read without them. */
-#include "store/sqlite_document.h"
+#include "docs/store/sqlite.h"
 
 static struct str sha_bytes(const uint8_t sha[32])
 {

@@ -3,12 +3,12 @@
 #ifndef HOLDFAST_TESTS_DOCUMENT_CONTRACT_H
 #define HOLDFAST_TESTS_DOCUMENT_CONTRACT_H
 
-#include "store_contract.h"
+#include "../store_contract.h"
 
-#include "store/document_family.h"
-#include "store/document_ops.h"
+#include "docs/store/family.h"
+#include "docs/store/ops.h"
+#include "docs/store/verbs.h"
 #include "store/memory_impl.h"
-#include "store/verbs_document.h"
 
 /* As the program does at its start; the memory store is for tests only. */
 __attribute__((constructor)) static void register_documents(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of revisions that are stored as differences. */
-#include "store/document_impl.h"
+#include "docs/store/impl.h"
 
 /* Copies `n` bytes from offset `from` of the text that the first `at` + 1 parts make. */
 static void copy_text(const struct revision_part *p, size_t at, size_t from, size_t n, char *to)
