@@ -66,10 +66,21 @@ struct api_member {
     const char *const *names; /* enum; NULL-terminated */
     const char *help;
 };
+enum api_header { API_ETAG = 1, API_LINK = 2 };
 struct api_schema {
     const char *name;
     const struct api_member *members; /* NULL: any object */
     const char *help;
+    unsigned headers; /* enum api_header: those of every successful answer with this body */
+};
+/* The tag of all operations whose pattern contains a text. */
+struct api_tag {
+    const char *in_pattern, *name;
+    const char *help; /* NULL: another row has it */
+};
+/* The value of a member, in examples of requests and answers. */
+struct api_example {
+    const char *name, *json;
 };
 struct api_answer {
     int status;         /* 0 ends a list */
@@ -102,8 +113,12 @@ struct api_part {
     const char *after;                      /* id of the operation that they follow */
     const struct api_schema *schemas;       /* of answers; a NULL name ends the list */
     const char *after_schema;               /* name of the schema that they follow */
+    const struct api_tag *tag;              /* of the operations */
+    const char *after_tag;                  /* name of the tag that it follows */
+    const struct api_example *examples;     /* used for every part; a NULL name ends the list */
     /* Writes members of the answer of /readyz; or NULL. */
     void (*tell_ready)(struct api_services *sv, struct js_writer *w);
+    const struct api_member *ready_members; /* what it writes; or NULL */
 };
 /* The part stays in use until the process ends.  Called before api_start(); a second call with the
  * same part changes nothing. */
@@ -111,6 +126,7 @@ void api_add(const struct api_part *part);
 /* Every operation and every schema of an answer, in the order of the OpenAPI document. */
 const struct api_operation *const *api_operations(size_t *ret_n);
 const struct api_schema *const *api_schemas(size_t *ret_n);
+const struct api_part *const *api_parts(size_t *ret_n);
 void api_tell_ready(struct api_services *sv, struct js_writer *w);
 /* The rows of this folder (api_table.c). */
 extern const struct api_operation api_own_operations[]; /* a NULL id ends the list */

@@ -22,11 +22,9 @@ static const char description[] =
     "is found, and a method that a path does not take with 405 and `Allow`.\n\n"
     "New members may be added to answers: pass over what you do not know.";
 
-/* The first row with an `in_pattern` that occurs in the pattern gives the tag; the last row matches
- * every pattern. */
-static const struct {
-    const char *in_pattern, *tag, *help;
-} tags[] = {
+/* The first row whose in_pattern occurs in the pattern of an operation gives its tag; the last row
+ * matches every pattern.  Tags of other folders come first. */
+static const struct api_tag tags[] = {
     {"/v1/keys", "Administration",
      "Keys, users, servers, the audit and the system, for admins; auditors read."},
     {"/v1/users", "Administration", NULL},
@@ -38,22 +36,23 @@ static const struct {
     {"/tools", "Executions", "What tools did."},
     {"/executions", "Executions", NULL},
     {"/auth/", "Identity", "Whose credential it is; users signing in and out."},
-    {"/docs/", "Documents",
-     "The knowledge base: documents, their history, and the review of what "
-     "agents suggest."},
     {"/openapi.json", "Interface", "This interface and the health of the server."},
     {"", "Sessions", "Durable sessions, made here or by MCP traffic."},
 };
 
 static const char *tag_of(const struct api_operation *op)
 {
-    size_t i = 0;
+    size_t i = 0, n;
+    const struct api_part *const *parts = api_parts(&n);
 
     if (openapi_is_health(op))
         return "Interface";
+    for (size_t k = 0; k < n; k++)
+        if (strstr(op->pattern, parts[k]->tag->in_pattern))
+            return parts[k]->tag->name;
     while (!strstr(op->pattern, tags[i].in_pattern))
         i++;
-    return tags[i].tag;
+    return tags[i].name;
 }
 
 /* The frame. */
@@ -123,17 +122,30 @@ static void write_security_schemes(struct js_writer *w)
     js_object_end(w);
 }
 
+static void write_tag(struct js_writer *w, const struct api_tag *tag)
+{
+    js_object(w);
+    js_kv_string(w, "name", str_of(tag->name));
+    js_kv_string(w, "description", str_of(tag->help));
+    js_object_end(w);
+}
+
+/* Tags come in the reverse order of the table, each followed by those that other folders add
+ * there. */
 static void write_tags(struct js_writer *w)
 {
+    size_t n;
+    const struct api_part *const *parts = api_parts(&n);
+
     js_key(w, STR("tags"));
     js_array(w);
     for (size_t i = countof(tags); i-- > 0;) {
         if (!tags[i].help)
             continue;
-        js_object(w);
-        js_kv_string(w, "name", str_of(tags[i].tag));
-        js_kv_string(w, "description", str_of(tags[i].help));
-        js_object_end(w);
+        write_tag(w, &tags[i]);
+        for (size_t k = 0; k < n; k++)
+            if (strcmp(parts[k]->after_tag, tags[i].name) == 0)
+                write_tag(w, parts[k]->tag);
     }
     js_array_end(w);
 }

@@ -34,39 +34,25 @@ const size_t openapi_n_health = countof(openapi_health);
 static const struct header {
     const char *name, *type, *example, *help;
     bool is_always; /* read from the row that has the help */
-    /* The answers that have the header: all that match these three. */
+    /* The answers that have the header: all that match these three, and of_schema. */
     int status;            /* 0: any below 400; -1: any */
     const char *schema;    /* NULL: any */
     bool if_once;          /* only operations that take an Idempotency-Key */
     const char *component; /* name of the component; NULL: `name` */
+    unsigned of_schema;    /* enum api_header: only bodies whose schema has it; 0: any */
 } headers[] = {
     {"X-Request-Id", "string", "\"req_9f86d081884c7d65\"",
      "The request's own X-Request-Id, or one made for it.", true, -1, NULL, false},
-    {"ETag", "string", "\"\\\"3-9f86d081884c\\\"\"", "Names this state of it.", true, 0, "Session",
-     false},
-    {"ETag", "string", NULL, NULL, true, 0, "Context", false},
-    {"ETag", "string", NULL, NULL, true, 0, "ContextEnvelope", false},
-    {"ETag", "string", NULL, NULL, true, 0, "OpenApi", false},
-    {"ETag", "string", NULL, NULL, true, 0, "Document", false},
-    {"ETag", "string", NULL, NULL, true, 0, "DocumentState", false},
-    {"ETag", "string", NULL, NULL, true, 0, "Revision", false},
-    {"ETag", "string", NULL, NULL, true, 0, "SuggestionsApplied", false},
+    {"ETag", "string", "\"\\\"3-9f86d081884c\\\"\"", "Names this state of it.", true, 0, NULL,
+     false, .of_schema = API_ETAG},
     {"ETag", "string", "\"\\\"9f86d081884c\\\"\"", "Names what it is now, where that is told.",
      false, 412, NULL, false, "CurrentETag"},
     {"ETag", "string", NULL, NULL, true, 304, NULL, false},
     {"Location", "string", "\"/api/v1/sessions/session-1\"", "The path of what was made.", true,
      201, NULL, false},
     {"Link", "string", "\"</api/v1/sessions?limit=50&cursor=AAAA>; rel=\\\"next\\\"\"",
-     "The next page, where there is one (RFC 8288).", false, 200, "SessionList", false},
-    {"Link", "string", NULL, NULL, false, 200, "ExecutionList", false},
-    {"Link", "string", NULL, NULL, false, 200, "DocumentList", false},
-    {"Link", "string", NULL, NULL, false, 200, "RevisionList", false},
-    {"Link", "string", NULL, NULL, false, 200, "SuggestionList", false},
-    {"Link", "string", NULL, NULL, false, 200, "KeyList", false},
-    {"Link", "string", NULL, NULL, false, 200, "ServerList", false},
-    {"Link", "string", NULL, NULL, false, 200, "ToolList", false},
-    {"Link", "string", NULL, NULL, false, 200, "EventList", false},
-    {"Link", "string", NULL, NULL, false, 200, "AuditExecutionList", false},
+     "The next page, where there is one (RFC 8288).", false, 200, NULL, false,
+     .of_schema = API_LINK},
     {"RateLimit-Policy", "string", "\"\\\"sessions\\\";q=100\"",
      "How many live sessions the tenant may have; of a refusal, the limit that is reached.", false,
      201, "Session", false},
@@ -110,11 +96,17 @@ void openapi_headers(struct js_writer *w)
     }
 }
 
+static bool schema_has(const char *name, unsigned header)
+{
+    const struct api_schema *schema = name ? openapi_schema_named(name) : NULL;
+    return schema && (schema->headers & header);
+}
+
 static bool has_header(const struct header *h, const struct api_answer *a, bool is_once)
 {
     return (h->status < 0 || (h->status ? h->status == a->status : a->status < 400)) &&
            (!h->schema || (a->schema && strcmp(h->schema, a->schema) == 0)) &&
-           (!h->if_once || is_once);
+           (!h->if_once || is_once) && (!h->of_schema || schema_has(a->schema, h->of_schema));
 }
 
 static void write_headers(struct js_writer *w, const struct api_answer *a, bool is_once)

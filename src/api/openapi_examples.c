@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Examples of requests and answers.  Members come in the order of their tables, each with the value
- * that this file has for its name.  Optional members without a value are left out. */
+ * that this file, or a part of another folder, has for its name.  Optional members without a value
+ * are left out. */
 #include "api/openapi_impl.h"
 
 #include <stdio.h>
 
-static const struct {
-    const char *name, *json;
-} values[] = {
+static const struct api_example values[] = {
     {"session_id", "\"session-1\""},
     {"tenant_id", "\"default\""},
     {"edge_mcp_id", "\"edge-1\""},
@@ -47,23 +46,7 @@ static const struct {
     {"device_info", "{\"user_agent\":\"curl/8.0\",\"device_name\":\"laptop\"}"},
     {"last_activity", "\"2026-11-15T12:00:00.000Z\""},
     {"current", "true"},
-    {"path", "\"Lens/notes/plan.md\""},
-    {"revision", "3"},
-    {"new_path", "\"Lens/notes/plan.md\""},
-    {"etag", "\"\\\"9f86d081884c\\\"\""},
-    {"content", "\"The plan\\n\""},
-    {"author", "\"Ada\""},
     {"reason", "\"reads better\""},
-    {"action", "\"accept\""},
-    {"suggestions", "[{\"raw_markup\":\"{++new++}\",\"from\":120}]"},
-    {"raw_markup", "\"{++new++}\""},
-    {"type", "\"addition\""},
-    {"old_content", "null"},
-    {"new_content", "\"new\""},
-    {"timestamp", "1794730000000"},
-    {"from", "120"},
-    {"to", "129"},
-    {"applied", "[0]"},
     {"name", "\"laptop\""},
     {"key", "\"shown-this-once\""},
     {"scopes", "{\"servers\":[\"files\"]}"},
@@ -71,14 +54,26 @@ static const struct {
     {"disabled", "false"},
     {"revoked_at", "null"},
     {"last_used_at", "null"},
+    {0},
 };
+
+static struct str find_value(const struct api_example *list, const char *name)
+{
+    for (; list->name; list++)
+        if (strcmp(list->name, name) == 0)
+            return str_of(list->json);
+    return STR_NONE;
+}
 
 static struct str value_of(const char *name)
 {
-    for (size_t i = 0; i < countof(values); i++)
-        if (strcmp(values[i].name, name) == 0)
-            return str_of(values[i].json);
-    return STR_NONE;
+    size_t n;
+    const struct api_part *const *parts = api_parts(&n);
+    struct str found = find_value(values, name);
+
+    for (size_t i = 0; !found.p && i < n; i++)
+        found = find_value(parts[i]->examples, name);
+    return found;
 }
 
 /* Requests. */

@@ -90,6 +90,12 @@ const struct api_schema *const *api_schemas(size_t *ret_n)
     return all.schemas;
 }
 
+const struct api_part *const *api_parts(size_t *ret_n)
+{
+    *ret_n = all.n_parts;
+    return all.parts;
+}
+
 void api_tell_ready(struct api_services *sv, struct js_writer *w)
 {
     for (size_t i = 0; i < all.n_parts; i++)

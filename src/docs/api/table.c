@@ -278,18 +278,19 @@ static const struct api_member docs_applied_members[] = {
 };
 
 static const struct api_schema schemas[] = {
-    {"Document", docs_document_members, "A document with its text."},
+    {"Document", docs_document_members, "A document with its text.", API_ETAG},
     {"DocumentEntry", docs_entry_members, "A document in a list."},
-    {"DocumentList", docs_list_members, "A page of documents."},
-    {"DocumentState", docs_state_members, "What a document is after a change."},
+    {"DocumentList", docs_list_members, "A page of documents.", API_LINK},
+    {"DocumentState", docs_state_members, "What a document is after a change.", API_ETAG},
     {"DocumentMoved", docs_moved_members, "Where a document is after a move."},
-    {"Revision", docs_revision_members, "What a document was, and how that came to be."},
-    {"RevisionList", docs_revision_list_members, "A page of a document's history."},
+    {"Revision", docs_revision_members, "What a document was, and how that came to be.", API_ETAG},
+    {"RevisionList", docs_revision_list_members, "A page of a document's history.", API_LINK},
     {"Suggestion", docs_suggestion_members, "What waits for a person's decision."},
     {"SuggestionFile", docs_file_members, "A document with its suggestions."},
-    {"SuggestionList", docs_suggestion_list_members, "A page of documents with suggestions."},
+    {"SuggestionList", docs_suggestion_list_members, "A page of documents with suggestions.",
+     API_LINK},
     {"SuggestionFailed", docs_failed_members, "A suggestion that could not be settled."},
-    {"SuggestionsApplied", docs_applied_members, "What became of suggestions."},
+    {"SuggestionsApplied", docs_applied_members, "What became of suggestions.", API_ETAG},
     {0},
 };
 
@@ -335,10 +336,45 @@ static const struct api_operation operations[] = {
     {0},
 };
 
+static const struct api_tag tag = {
+    "/docs/", "Documents",
+    "The knowledge base: documents, their history, and the review of what agents suggest."};
+
+static const struct api_example examples[] = {
+    {"path", "\"Lens/notes/plan.md\""},
+    {"revision", "3"},
+    {"new_path", "\"Lens/notes/plan.md\""},
+    {"etag", "\"\\\"9f86d081884c\\\"\""},
+    {"content", "\"The plan\\n\""},
+    {"author", "\"Ada\""},
+    {"action", "\"accept\""},
+    {"suggestions", "[{\"raw_markup\":\"{++new++}\",\"from\":120}]"},
+    {"raw_markup", "\"{++new++}\""},
+    {"type", "\"addition\""},
+    {"old_content", "null"},
+    {"new_content", "\"new\""},
+    {"timestamp", "1794730000000"},
+    {"from", "120"},
+    {"to", "129"},
+    {"applied", "[0]"},
+    {0},
+};
+
+static const struct api_member ready_members[] = {
+    {"folders", "object", NULL, false, NULL, NULL,
+     "On /readyz, where folders of documents are configured: the state of each (served, lost, "
+     "unavailable), by name or counted as servers are. None of them makes it unready."},
+    {0},
+};
+
 const struct api_part docs_api = {
     .operations = operations,
     .after = "endLogin",
     .schemas = schemas,
     .after_schema = "SignInList",
+    .tag = &tag,
+    .after_tag = "Interface",
+    .examples = examples,
     .tell_ready = docs_tell_ready,
+    .ready_members = ready_members,
 };
