@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #define LOOKUP_BYTES (16u * 1024 * 1024)
+#define LOOKUP_TRIES 8 /* lookups of a session that is changed each time meanwhile */
 
 static struct str cache_key(const struct session_query *q, char *room, size_t n)
 {
@@ -202,9 +203,48 @@ static void drop_what_is_over(struct session_query *q, int64_t now)
     }
 }
 
+static void lookup_done(struct read_job *job);
+
+/* Asks the store.  Returns false when the lane is full. */
+static bool look_up(struct session_query *q)
+{
+    q->session_row = NULL;
+    q->transport_row = NULL;
+    q->n_links = 0;
+    q->since = sessions_changes(q->home);
+    q->job = (struct read_job){.run = run_lookup, .done = lookup_done};
+    return lane_lookup(q->home->lanes, &q->job) ||
+           error_set(&q->job.err, ERR_UNAVAILABLE,
+                     "too many lookups are waiting; try again shortly");
+}
+
+/* The session ended or got other credentials after its row was read, while it was not resident. */
+static bool is_outdated(const struct session_query *q)
+{
+    const struct session_row *row = q->session_row;
+
+    return row && sessions_changed_since(q->home, row->id, q->since) &&
+           !sessions_by_id(q->home, row->tenant, row->id);
+}
+
+/* Returns false when the lookup is over; job.ok then says how it ended. */
+static bool look_again(struct session_query *q)
+{
+    if (++q->tries == LOOKUP_TRIES) {
+        q->job.ok = error_set(&q->job.err, ERR_UNAVAILABLE,
+                              "the session is changed too often; try again shortly");
+        return false;
+    }
+    arena_reset(q->mem);
+    return look_up(q);
+}
+
 static void lookup_done(struct read_job *job)
 {
     struct session_query *q = container_of(job, struct session_query, job);
+
+    if (job->ok && is_outdated(q) && look_again(q))
+        return;
     q->ok = job->ok || do_without_store(q);
     if (job->ok && q->session_row && q->session_row->status != SESSION_EXPIRED &&
         q->session_row->status != SESSION_TERMINATED)
@@ -288,13 +328,12 @@ bool session_find(struct sessions *home, struct session_query *q)
         session_ref(q->session);
     } else {
         q->mem = arena_new(LOOKUP_BYTES);
-        q->job = (struct read_job){.run = run_lookup, .done = lookup_done};
-        if (lane_lookup(home->lanes, &q->job))
+        q->tries = 0;
+        q->ok = false;
+        if (look_up(q))
             return false;
         arena_free(q->mem);
         q->mem = NULL;
-        q->ok = error_set(&q->job.err, ERR_UNAVAILABLE,
-                          "too many lookups are waiting; try again shortly");
     }
     drop_what_is_over(q, now);
     return true;

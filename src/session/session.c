@@ -76,9 +76,21 @@ struct str sessions_key(struct arena *mem, char kind, struct str tenant, struct 
     return sessions_key_in(arena_alloc(mem, n), n, kind, tenant, owner, a, b);
 }
 
+static void forget_names(struct session *s)
+{
+    struct str *const keys[] = {&s->key_by_id, &s->key_by_handle, &s->key_by_key};
+
+    for (size_t i = 0; i < countof(keys); i++) {
+        if (keys[i]->p && map_get(&s->home->names, *keys[i]) == s)
+            map_remove(&s->home->names, *keys[i]);
+        *keys[i] = STR_NONE;
+    }
+    s->ended = true;
+}
+
 static void session_drop(struct session *s)
 {
-    session_forget(s);
+    forget_names(s);
     list_remove(&s->lru);
     s->home->n_sessions--;
     free((char *)s->sealed_auth.p);
@@ -191,13 +203,28 @@ void session_enter_cache(struct session *s)
 
 void session_forget(struct session *s)
 {
-    struct str *const keys[] = {&s->key_by_id, &s->key_by_handle, &s->key_by_key};
-    for (size_t i = 0; i < countof(keys); i++) {
-        if (keys[i]->p && map_get(&s->home->names, *keys[i]) == s)
-            map_remove(&s->home->names, *keys[i]);
-        *keys[i] = STR_NONE;
-    }
-    s->ended = true;
+    sessions_changed(s->home, s->id);
+    forget_names(s);
+}
+
+static size_t changed_slot(struct str id)
+{
+    return map_hash(id) & (CHANGED_SLOTS - 1);
+}
+
+void sessions_changed(struct sessions *s, struct str id)
+{
+    s->changed[changed_slot(id)] = ++s->changes;
+}
+
+uint64_t sessions_changes(const struct sessions *s)
+{
+    return s->changes;
+}
+
+bool sessions_changed_since(const struct sessions *s, struct str id, uint64_t since)
+{
+    return s->changed[changed_slot(id)] > since;
 }
 
 struct session *sessions_by_id(struct sessions *s, struct str tenant, struct str id)
@@ -211,6 +238,7 @@ void sessions_ended(struct sessions *home, struct str tenant, struct str id)
 {
     struct session *s = sessions_by_id(home, tenant, id);
 
+    sessions_changed(home, id);
     if (!s)
         return;
     session_ref(s);
@@ -350,6 +378,8 @@ void sessions_moved(struct sessions *home, struct str tenant, struct str id,
 {
     struct session *s = sessions_by_id(home, tenant, id);
 
+    if (to->expires_ms)
+        sessions_changed(home, id);
     if (!s)
         return;
     used_at(s, to->last_activity_ms);
@@ -440,6 +470,7 @@ void sessions_sealed(struct sessions *home, struct str tenant, struct str id,
     struct session *s = sessions_by_id(home, tenant, id);
     char key[64];
 
+    sessions_changed(home, id);
     if (home->on_credentials)
         home->on_credentials(home->on_credentials_arg, tenant, id);
     if (s && str_eq(s->sealed_auth, sealed_auth))
@@ -455,6 +486,7 @@ void sessions_core_said(struct sessions *home, struct str tenant, struct str id)
 {
     struct session *s = sessions_by_id(home, tenant, id);
 
+    sessions_changed(home, id);
     if (s)
         s->has_core = true;
 }

@@ -164,6 +164,13 @@ void session_toolsets_write_done(struct session *s);
  * read before such a call, or while a write is pending, may be older than memory. */
 uint64_t sessions_toolset_moves(const struct sessions *s);
 bool session_toolsets_moved(const struct session *s, uint64_t since);
+/* The row of this session, resident or not, was changed by another part of the process or by another
+ * node.  The functions above report their own changes. */
+void sessions_changed(struct sessions *s, struct str id);
+/* Counts the changes so far.  A row that was read before a later change of its session must not
+ * become resident, because the change found no session in memory to apply to. */
+uint64_t sessions_changes(const struct sessions *s);
+bool sessions_changed_since(const struct sessions *s, struct str id, uint64_t since);
 /* The resident session with this row id, borrowed; NULL: not resident. */
 struct session *sessions_by_id(struct sessions *s, struct str tenant, struct str id);
 
@@ -230,6 +237,8 @@ struct session_query {
     /* private */
     struct sessions *home;
     struct arena *mem;
+    uint64_t since; /* sessions_changes() when the store was asked */
+    unsigned tries;
     uint8_t hash[32];
     struct session_row *session_row;
     struct transport_row *transport_row;

@@ -7,6 +7,9 @@
 #include "crypto/hash.h"
 #include "session/session.h"
 
+/* Numbers of changed rows, by the hash of the row's id.  Two ids in one slot cost a lookup. */
+#define CHANGED_SLOTS 1024 /* a power of two */
+
 struct sessions {
     struct lanes *lanes;
     struct str node;
@@ -23,6 +26,8 @@ struct sessions {
     void *on_credentials_arg;
     struct read_your_writes *writes; /* NULL: sessions are not read outside of the cache */
     uint64_t toolset_moves;
+    uint64_t changes; /* sessions_changes() */
+    uint64_t changed[CHANGED_SLOTS];
     struct live_transports *live;
 };
 

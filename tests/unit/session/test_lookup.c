@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A transport that is resident without a session: where other nodes share the store, its row is
- * looked at again, for they may have linked it. */
+/* Lookups of sessions and transports: what other nodes linked is found, and what changed while its
+ * row was read is read again. */
 #include "test.h"
 
 #include "base/clock.h"
 #include "crypto/hash.h"
 #include "session/session.h"
 #include "store/store_impl.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
 
 #define ID "00000000-0000-7000-8000-00000000000a"
 
@@ -17,6 +20,9 @@ struct one_store {
     struct store base;
     bool is_linked, fails;
     int asked;
+    enum session_status status;
+    struct str sealed_auth;
+    atomic_int reads; /* of a session with its links */
 };
 
 static bool on_transport(struct store *s, const struct principal *who, const uint8_t id_hash[32],
@@ -41,7 +47,9 @@ static bool on_transport(struct store *s, const struct principal *who, const uin
 static bool on_session(struct store *s, const struct principal *who, struct str id,
                        struct arena *mem, struct session_row **ret, struct error *err)
 {
-    (void)s, (void)err;
+    const struct one_store *one = container_of(s, struct one_store, base);
+
+    (void)err;
     *ret = arena_new_of(mem, struct session_row);
     **ret = (struct session_row){.id = id,
                                  .handle = STR("ses_x"),
@@ -49,6 +57,8 @@ static bool on_session(struct store *s, const struct principal *who, struct str 
                                  .owner = who->owner,
                                  .carrier = STR("transport"),
                                  .toolsets = STR("read"),
+                                 .status = one->status,
+                                 .sealed_auth = one->sealed_auth,
                                  .created_ms = clock_life_ms(),
                                  .last_activity_ms = clock_life_ms()};
     return true;
@@ -57,9 +67,10 @@ static bool on_session(struct store *s, const struct principal *who, struct str 
 static bool on_links(struct store *s, const struct principal *who, struct str id, struct arena *mem,
                      struct link_row **ret_rows, size_t *ret_n, struct error *err)
 {
-    (void)s, (void)who, (void)id, (void)err;
+    (void)who, (void)id, (void)err;
     *ret_rows = arena_new_of(mem, struct link_row);
     *ret_n = 0;
+    container_of(s, struct one_store, base)->reads++;
     return true;
 }
 
@@ -75,6 +86,8 @@ static bool on_call(struct store *s, struct store_call *c, struct error *err)
         return on_transport(s, c->who, c->hash, c->mem, (struct transport_row **)&c->rows, err);
     case VERB_SESSION_BY_ID:
         return on_session(s, c->who, c->id, c->mem, (struct session_row **)&c->rows, err);
+    case VERB_SESSION_BY_HANDLE:
+        return on_session(s, c->who, STR(ID), c->mem, (struct session_row **)&c->rows, err);
     case VERB_SESSIONS_FIND:
         return store_find_each(s, c, err);
     case VERB_LINKS_OF:
@@ -174,5 +187,103 @@ TEST(test_session_find__asks_nobody_again_where_the_store_is_its_own)
     rig_start(&r, false);
     assert_int_equal(find(&r), 1);
     assert_int_equal(find(&r), 0);
+    rig_stop(&r);
+}
+
+static void on_found_by_name(struct session_query *q)
+{
+    session_unref(q->session);
+    loop_stop(container_of(q, struct rig, query)->loop);
+}
+
+/* Begins a lookup by handle, and returns when the lane has read the row and the loop does not know
+ * it yet. */
+static void begin_find(struct rig *r)
+{
+    int before = r->store.reads;
+
+    r->query = (struct session_query){
+        .by = BY_HANDLE, .who = &alice, .name = STR("ses_x"), .done = on_found_by_name};
+    assert_false(session_find(r->sessions, &r->query));
+    while (r->store.reads == before)
+        usleep(1000);
+}
+
+TEST(test_session_find__does_not_bring_back_a_session_that_ended_while_its_row_was_read)
+{
+    struct rig r = {0};
+    rig_start(&r, false);
+    begin_find(&r);
+    r.store.status = SESSION_TERMINATED;
+    sessions_ended(r.sessions, STR("acme"), STR(ID));
+    loop_run(r.loop);
+    assert_true(r.query.ok && r.query.is_over);
+    assert_null(r.query.session);
+    assert_int_equal(sessions_resident(r.sessions), 0);
+    rig_stop(&r);
+}
+
+TEST(test_session_find__reads_credentials_again_that_changed_while_their_row_was_read)
+{
+    struct rig r = {.store.sealed_auth = STR("old")};
+    rig_start(&r, false);
+    begin_find(&r);
+    r.store.sealed_auth = STR("new");
+    sessions_sealed(r.sessions, STR("acme"), STR(ID), STR("new"));
+    loop_run(r.loop);
+    assert_true(str_eq(sessions_by_id(r.sessions, STR("acme"), STR(ID))->sealed_auth, STR("new")));
+    assert_int_equal(r.store.reads, 2);
+    rig_stop(&r);
+}
+
+/* Ends a session that does not share a slot with ID. */
+static void end_another(struct rig *r)
+{
+    char id[] = "00000000-0000-7000-8000-00000000000b";
+    uint64_t before;
+
+    do {
+        id[0]++;
+        before = sessions_changes(r->sessions);
+        sessions_changed(r->sessions, str_of(id));
+    } while (sessions_changed_since(r->sessions, STR(ID), before));
+    begin_find(r);
+    sessions_ended(r->sessions, STR("acme"), str_of(id));
+}
+
+TEST(test_session_find__a_change_of_another_session_costs_no_second_lookup)
+{
+    struct rig r = {0};
+    rig_start(&r, false);
+    end_another(&r);
+    loop_run(r.loop);
+    assert_int_equal(r.store.reads, 1);
+    assert_int_equal(sessions_resident(r.sessions), 1);
+    rig_stop(&r);
+}
+
+static void change_again(struct session_query *q)
+{
+    assert_false(q->ok);
+    assert_int_equal(q->job.err.code, ERR_UNAVAILABLE);
+    loop_stop(container_of(q, struct rig, query)->loop);
+}
+
+TEST(test_session_find__gives_up_a_session_that_changes_with_every_lookup)
+{
+    struct rig r = {0};
+    rig_start(&r, false);
+    begin_find(&r);
+    r.query.done = change_again;
+    for (int reads = 1; r.store.reads < 8; reads++) {
+        while (r.store.reads < reads)
+            usleep(1000);
+        sessions_ended(r.sessions, STR("acme"), STR(ID));
+        loop_turn(r.loop);
+    }
+    sessions_ended(r.sessions, STR("acme"), STR(ID));
+    loop_run(r.loop);
+    assert_int_equal(r.store.reads, 8);
+    assert_int_equal(sessions_resident(r.sessions), 0);
     rig_stop(&r);
 }
