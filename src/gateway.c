@@ -56,11 +56,11 @@ static bool start_services(struct gateway *g, struct error *err)
     if (g->options.redis.shown.p && sv->front->config->cache_enabled)
         storage.redis = &g->options.redis;
 
-    int64_t ended = 0;
+    int64_t after = 0;
     if (!storage_open(&storage, &g->storage, err) || !gateway_open_undelivered(g, err) ||
         !gateway_open_keyring(g, err) || !gateway_open_token_key(g, err) ||
         (storage_is_shared(g->storage) &&
-         !remote_changes_position(storage_write_store(g->storage), &ended, err)))
+         !change_poller_position(storage_write_store(g->storage), &after, err)))
         return false;
     sv->pins = pins_new(sv->loop, storage_is_shared(g->storage));
     struct server_row *servers = NULL;
@@ -74,7 +74,9 @@ static bool start_services(struct gateway *g, struct error *err)
     if (!gateway_start_identity(g, err) || !gateway_start_quotas(g, err))
         return false;
     gateway_start_audit(g);
-    gateway_start_sessions(g, ended);
+    gateway_start_sessions(g);
+    if (storage_is_shared(g->storage))
+        gateway_start_polling(g, after);
     if (!gateway_start_listening(g, err))
         return false;
     session_metrics_start();
@@ -451,6 +453,7 @@ static void stop(struct gateway *g)
     loop_timer_free(g->forget);
     storage_stop(g->storage);
     redis_listen_free(g->listen);
+    change_poller_stop(g->poller);
     remote_changes_stop(g->remote_changes);
     if (sv->hub)
         hub_drain(sv->hub);
@@ -483,6 +486,7 @@ static void stop(struct gateway *g)
     undelivered_free(sv->undelivered);
     reaper_free(g->reaper);
     remote_changes_free(g->remote_changes);
+    change_poller_free(g->poller);
     session_gauges_free(g->api.gauges);
     registry_free(g->api.registry);
     if (sv->sessions)

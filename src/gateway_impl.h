@@ -27,7 +27,8 @@ struct gateway {
     struct http_server *server;
     struct tls_context *tls;
     struct reaper *reaper;
-    struct remote_changes *remote_changes; /* NULL: the store is not shared with other nodes */
+    struct change_poller *poller; /* NULL, as the next: the store is not shared with other nodes */
+    struct remote_changes *remote_changes;
     struct redis_listen *listen;
     struct loop_timer *drain, *first_pipe;
     /* Ends redaction of the previous configuration's secrets; NULL: never reloaded. */
@@ -54,6 +55,8 @@ void gateway_start_docs(struct gateway *g);
 must_check bool gateway_open_token_key(struct gateway *g, struct error *err);
 must_check bool gateway_start_identity(struct gateway *g, struct error *err);
 void gateway_start_audit(struct gateway *g);
-void gateway_start_sessions(struct gateway *g, int64_t ended);
+void gateway_start_sessions(struct gateway *g);
+/* Follows the changes that other nodes make after the change `after`. */
+void gateway_start_polling(struct gateway *g, int64_t after);
 
 #endif

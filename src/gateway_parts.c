@@ -180,12 +180,11 @@ bool gateway_open_keyring(struct gateway *g, struct error *err)
     return true;
 }
 
-/* Another node has changed rows that this node may have cached. */
+/* Another node has changed rows that this node may hold in memory. */
 static void on_change_heard(void *arg)
 {
     struct gateway *g = arg;
-    remote_changes_nudge(g->remote_changes);
-    identity_nudge(g->front.identity);
+    change_poller_nudge(g->poller);
 }
 
 bool gateway_start_listening(struct gateway *g, struct error *err)
@@ -297,7 +296,6 @@ bool gateway_start_identity(struct gateway *g, struct error *err)
     struct identity_config identity = {
         .loop = sv->loop,
         .lanes = sv->lanes,
-        .is_shared = storage_is_shared(g->storage),
         .own = g->own_tokens,
     };
     if (!identity_new(&identity, sv->front->config, &sv->front->identity, err))
@@ -337,8 +335,7 @@ void gateway_start_audit(struct gateway *g)
     sv->calls = calls_new(&calls);
 }
 
-/* Starts the sessions, and follows the changes of other nodes after the change `ended`. */
-void gateway_start_sessions(struct gateway *g, int64_t ended)
+void gateway_start_sessions(struct gateway *g)
 {
     struct services *sv = &g->sv;
     const struct writer_row *writer = storage_writer(g->storage);
@@ -351,15 +348,31 @@ void gateway_start_sessions(struct gateway *g, int64_t ended)
     };
     sv->sessions = sessions_new(&sessions);
     sessions_on_sealed(sv->sessions, on_session_sealed, g);
+}
+
+static void on_identity_change(void *arg, const struct change_row *row)
+{
+    struct gateway *g = arg;
+
+    identity_changed_elsewhere(g->front.identity, row);
+}
+
+void gateway_start_polling(struct gateway *g, int64_t after)
+{
+    struct services *sv = &g->sv;
+    struct change_poller_config poller = {.loop = sv->loop, .lanes = sv->lanes, .after = after};
+    struct change_listener identity = {.take = on_identity_change, .arg = g};
+
+    g->poller = change_poller_new(&poller);
+    change_poller_add(g->poller, &identity);
     struct remote_changes_config changes = {
-        .loop = sv->loop,
         .lanes = sv->lanes,
         .sessions = sv->sessions,
-        .after = ended,
+        .poller = g->poller,
         .ended = on_ended_elsewhere,
         .transport_ended = on_transport_ended_elsewhere,
         .toolsets_changed = on_toolsets_changed_elsewhere,
         .arg = g,
     };
-    g->remote_changes = storage_is_shared(g->storage) ? remote_changes_new(&changes) : NULL;
+    g->remote_changes = remote_changes_new(&changes);
 }

@@ -150,8 +150,6 @@ bool identity_new(const struct identity_config *config, struct config *c, struct
     list_init(&id->revoked);
     id->throttle = throttle_new();
     proofs_start(id);
-    if (config->is_shared)
-        id->changes = changes_new(id);
     *ret = id;
     return true;
 }
@@ -208,17 +206,9 @@ bool identity_apply(struct identity *id, struct config *c, struct error *err)
     return true;
 }
 
-void identity_nudge(struct identity *id)
-{
-    if (id->changes)
-        changes_nudge(id->changes);
-}
-
 void identity_stop(struct identity *id)
 {
     id->stopping = true;
-    if (id->changes)
-        changes_stop(id->changes);
     proofs_stop(id);
 }
 
@@ -226,7 +216,6 @@ void identity_free(struct identity *id)
 {
     if (!id)
         return;
-    changes_free(id->changes);
     throttle_free(id->throttle);
     loop_timer_free(id->line_timer);
     identity_watches_release(id);

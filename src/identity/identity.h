@@ -31,7 +31,6 @@ struct identity;
 struct identity_config {
     struct loop *loop;
     struct lanes *lanes;
-    bool is_shared;         /* other nodes use the store; poll for their revocations */
     struct own_tokens *own; /* borrowed; NULL: users cannot sign in */
 };
 /* ERR_CONFIG when a key file of an issuer holds no key. */
@@ -40,9 +39,10 @@ must_check bool identity_new(const struct identity_config *config, struct config
 /* Applies a new configuration: issuers, tenants.  All credentials are proved again.  If the issuers
  * changed, watches of tokens are notified.  On failure nothing changes. */
 must_check bool identity_apply(struct identity *id, struct config *c, struct error *err);
-/* Another process has changed something: polls the store at once. */
-void identity_nudge(struct identity *id);
-/* Call it before lanes_free().  Stops the polling of the store. */
+/* Applies a change that another process made to the store (store/change_poller.h): a revoked key, an
+ * ended sign-in, a changed user.  Other kinds are ignored. */
+void identity_changed_elsewhere(struct identity *id, const struct change_row *row);
+/* Call it before lanes_free(). */
 void identity_stop(struct identity *id);
 void identity_free(struct identity *id); /* after lanes_free(); NULL is fine */
 

@@ -4,7 +4,7 @@
  *   identity.c   answers requests, and caches recent proofs
  *   proof.c      proves a credential: its row, its user, its tenant
  *   watch.c      notifies watches of a revocation
- *   changes.c    polls for revocations by other processes */
+ *   changes.c    applies revocations by other processes */
 #ifndef HOLDFAST_IDENTITY_IDENTITY_IMPL_H
 #define HOLDFAST_IDENTITY_IDENTITY_IMPL_H
 
@@ -20,7 +20,6 @@
 /* How long a revocation is remembered, for a request that was identified before it and watches
  * after. */
 #define IDENTITY_REVOKED_MS 600000
-#define IDENTITY_CHANGES_MS 400
 /* Credentials from a throttled address (throttle.h) wait in a queue, the line, before they are
  * proved. */
 /* Length of the line; half of the proofs stay free for other addresses. */
@@ -49,8 +48,6 @@ struct proof_cache {
     size_t n, max;
 };
 
-struct changes; /* changes.c */
-
 struct identity {
     struct identity_config config;
     struct config *c;
@@ -62,7 +59,6 @@ struct identity {
     struct list revoked; /* struct revoked, oldest first */
     struct map revoked_by_name;
     uint64_t revocations; /* count of revocations; a proof that read rows before one may be stale */
-    struct changes *changes;
     struct throttle *throttle;
     /* Proofs of credentials from throttled addresses: struct proof, first in, first out. */
     struct list line;
@@ -91,10 +87,5 @@ void proofs_stop(struct identity *id);
 void identity_remember(struct identity *id, struct str credential);
 void identity_end_tokens(struct identity *id); /* notifies the watches of all tokens of issuers */
 void identity_watches_release(struct identity *id);
-/* changes.c */
-struct changes *changes_new(struct identity *id) must_check;
-void changes_nudge(struct changes *c); /* another process changed something: polls at once */
-void changes_stop(struct changes *c);
-void changes_free(struct changes *c);
 
 #endif

@@ -8,15 +8,19 @@
 #include "session/remote_changes.h"
 #include "store/store_impl.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* A store of which only the changes matter; asked on the lookup lane alone while the loop runs. */
 struct changing {
     struct store base;
     struct change_row rows[450];
     size_t n;
-    int fails; /* so many times */
+    int fails;     /* so many times */
+    int rows_fail; /* so many reads of rows */
     int asked;
+    atomic_int read;        /* rows of sessions */
     struct change_row late; /* comes in while the first question is answered; id 0: none */
     struct str toolsets;    /* of every session */
 };
@@ -27,6 +31,7 @@ struct rig {
     struct loop *loop;
     struct lanes *lanes;
     struct sessions *sessions;
+    struct change_poller *poller;
     struct remote_changes *remote_changes;
     size_t told, wanted;
     void (*on_ended)(void *arg, struct str tenant, struct str id); /* NULL: counted */
@@ -60,12 +65,18 @@ static bool on_changes(struct store *s, int64_t after, unsigned limit, struct ar
 static bool on_by_id(struct store *s, const struct principal *who, struct str id, struct arena *mem,
                      struct session_row **ret_row, struct error *err)
 {
-    (void)err;
+    struct changing *c = container_of(s, struct changing, base);
+
     assert_true(who->tenant_wide);
+    if (c->rows_fail > 0) {
+        c->rows_fail--;
+        return error_set(err, ERR_UNAVAILABLE, "gone");
+    }
     *ret_row = arena_new_of(mem, struct session_row);
     (*ret_row)->id = id;
     (*ret_row)->sealed_auth = STR("newer");
-    (*ret_row)->toolsets = container_of(s, struct changing, base)->toolsets;
+    (*ret_row)->toolsets = c->toolsets;
+    c->read++;
     return true;
 }
 
@@ -113,10 +124,11 @@ static void rig_start(struct rig *r, int64_t after)
     struct sessions_config sessions = {
         .lanes = r->lanes, .node = STR("node"), .writer = 1, .max_resident = 4};
     r->sessions = sessions_new(&sessions);
-    struct remote_changes_config config = {.loop = r->loop,
-                                           .lanes = r->lanes,
+    struct change_poller_config poller = {.loop = r->loop, .lanes = r->lanes, .after = after};
+    r->poller = change_poller_new(&poller);
+    struct remote_changes_config config = {.lanes = r->lanes,
                                            .sessions = r->sessions,
-                                           .after = after,
+                                           .poller = r->poller,
                                            .ended = r->on_ended ? r->on_ended : on_ended,
                                            .transport_ended = r->on_transport,
                                            .toolsets_changed = r->on_toolsets,
@@ -126,9 +138,11 @@ static void rig_start(struct rig *r, int64_t after)
 
 static void rig_stop(struct rig *r)
 {
+    change_poller_stop(r->poller);
     remote_changes_stop(r->remote_changes);
     lanes_free(r->lanes);
     remote_changes_free(r->remote_changes);
+    change_poller_free(r->poller);
     sessions_free(r->sessions);
     loop_free(r->loop);
 }
@@ -185,19 +199,19 @@ TEST(test_remote_changes__full_pages_are_followed_at_once_and_failures_skip_noth
     rig_stop(&r);
 }
 
-TEST(test_remote_changes_position__is_the_newest_there_is)
+TEST(test_change_poller_position__is_the_newest_there_is)
 {
     struct rig r = {0};
     struct error err;
     int64_t at = -1;
     r.store.base.ops = &changing_ops;
-    assert_true(remote_changes_position(&r.store.base, &at, &err));
+    assert_true(change_poller_position(&r.store.base, &at, &err));
     assert_int_equal(at, 0);
     ends(&r, 7, CHANGE_SESSION_ENDED, STR("default"), STR("x"));
-    assert_true(remote_changes_position(&r.store.base, &at, &err));
+    assert_true(change_poller_position(&r.store.base, &at, &err));
     assert_int_equal(at, 7);
     r.store.fails = 1;
-    assert_false(remote_changes_position(&r.store.base, &at, &err));
+    assert_false(change_poller_position(&r.store.base, &at, &err));
     assert_int_equal(at, 7);
 }
 
@@ -211,12 +225,12 @@ TEST(test_remote_changes__a_nudge_asks_at_once_and_again_when_a_question_is_unde
     ends(&r, 1, CHANGE_SESSION_ENDED, STR("default"), first->id);
     r.store.late = (struct change_row){
         .id = 2, .kind = CHANGE_SESSION_ENDED, .tenant = STR("default"), .name = second->id};
-    remote_changes_nudge(r.remote_changes);
-    remote_changes_nudge(r.remote_changes);
+    change_poller_nudge(r.poller);
+    change_poller_nudge(r.poller);
     loop_run(r.loop);
     assert_true(first->ended && second->ended);
     assert_true(clock_mono_ms() - began <
-                REMOTE_CHANGES_MS); /* by itself it would not have asked yet */
+                CHANGE_POLL_MS); /* by itself it would not have asked yet */
     session_unref(first);
     session_unref(second);
     rig_stop(&r);
@@ -241,7 +255,7 @@ TEST(test_remote_changes__other_credentials_are_taken_over_and_those_known_are_n
     assert_int_equal(r.told, 1);
     ends(&r, 1, CHANGE_SESSION_SEALED, STR("default"), own->id);
     ends(&r, 2, CHANGE_SESSION_SEALED, STR("default"), changed->id);
-    remote_changes_nudge(r.remote_changes);
+    change_poller_nudge(r.poller);
     loop_run(r.loop);
     assert_true(str_eq(changed->sealed_auth, STR("newer")));
     assert_true(str_eq(own->sealed_auth, STR("newer")));
@@ -276,7 +290,7 @@ TEST(test_remote_changes__a_transport_that_ended_elsewhere_is_told_when_it_is_he
     ends(&r, 2, CHANGE_TRANSPORT_ENDED, STR("other"), str_of(name));
     ends(&r, 3, CHANGE_TRANSPORT_ENDED, STR("default"), str_of(name));
     ends(&r, 4, CHANGE_TRANSPORT_ENDED, STR("default"), str_of(name)); /* is gone by then */
-    remote_changes_nudge(r.remote_changes);
+    change_poller_nudge(r.poller);
     loop_run(r.loop);
     assert_int_equal(r.told, 1);
     transport_unref(t);
@@ -305,7 +319,7 @@ TEST(test_remote_changes__toolsets_of_another_node_are_taken_over_and_those_know
     ends(&r, 2, CHANGE_SESSION_TOOLSETS, STR("b"), other->id); /* another's of the same id */
     ends(&r, 3, CHANGE_SESSION_TOOLSETS, STR("default"), STR("not resident"));
     ends(&r, 4, CHANGE_SESSION_TOOLSETS, STR("default"), changed->id);
-    remote_changes_nudge(r.remote_changes);
+    change_poller_nudge(r.poller);
     loop_run(r.loop);
     assert_true(str_eq(changed->toolsets, STR("read,write")));
     assert_true(str_eq(own->toolsets, STR("read,write")));
@@ -317,59 +331,118 @@ TEST(test_remote_changes__toolsets_of_another_node_are_taken_over_and_those_know
     rig_stop(&r);
 }
 
-/* While the row was read, one session changed its own toolsets, and another still does. */
-struct racing {
-    struct rig r;
-    struct session *moved, *moving;
-};
-
-static void move_first(void *arg, struct str tenant, struct str id)
+static void on_first_end(void *arg, struct str tenant, struct str id)
 {
-    struct racing *race = container_of(arg, struct racing, r);
+    struct rig *r = arg;
     (void)tenant, (void)id;
-    session_change_toolsets(race->moved, STR("mine"));
-    session_toolsets_write_done(race->moved);
+    r->told++;
 }
 
-static void then_write_done(void *arg, struct transport *t)
+/* Returns when the lane has read these rows, and the loop does not know them yet. */
+static void read_rows(struct rig *r, int rows)
 {
-    struct racing *race = container_of(arg, struct racing, r);
-    assert_true(str_eq(race->moved->toolsets, STR("mine")));
-    assert_true(str_eq(race->moving->toolsets, STR("mine")));
-    assert_int_equal(race->r.told, 0);
-    session_toolsets_write_done(race->moving);
-    race->r.store.toolsets = STR("mine,theirs");
-    transport_forget(t);
+    change_poller_nudge(r->poller);
+    while (!r->told) /* on_first_end(): the rows are asked for in this turn */
+        loop_turn(r->loop);
+    while (r->store.read < rows)
+        usleep(1000);
+    r->told = 0;
 }
 
 TEST(test_remote_changes__toolsets_that_are_changed_here_meanwhile_are_read_again)
 {
-    struct racing race = {.r = {.wanted = 2,
-                                .on_ended = move_first,
-                                .on_transport = then_write_done,
-                                .on_toolsets = on_toolsets,
-                                .store.toolsets = STR("theirs")}};
-    struct rig *r = &race.r;
-    struct transport_row row = {.tenant = STR("default"), .owner = STR("o")};
-    rig_start(r, 0);
-    struct transport *t = transport_new(r->sessions, &row);
-    char name[128], hex[65];
-    hex_encode(row.id_hash, sizeof(row.id_hash), hex);
-    snprintf(name, sizeof(name), "%s o", hex);
-    race.moved = resident(r, "default", "user:1");
-    race.moving = resident(r, "default", "user:2");
-    session_change_toolsets(race.moving, STR("mine"));
-    ends(r, 1, CHANGE_SESSION_ENDED, STR("default"), STR("not resident")); /* move_first() */
-    ends(r, 2, CHANGE_SESSION_TOOLSETS, STR("default"), race.moved->id);
-    ends(r, 3, CHANGE_SESSION_TOOLSETS, STR("default"), race.moving->id);
-    ends(r, 4, CHANGE_SESSION_TOOLSETS, STR("default"), race.moving->id);
-    ends(r, 5, CHANGE_TRANSPORT_ENDED, STR("default"), str_of(name)); /* then_write_done() */
-    loop_run(r->loop);
-    assert_true(str_eq(race.moved->toolsets, STR("mine,theirs")));
-    assert_true(str_eq(race.moving->toolsets, STR("mine,theirs")));
-    assert_int_equal(r->told, 2);
-    session_unref(race.moved);
-    session_unref(race.moving);
-    transport_unref(t);
-    rig_stop(r);
+    struct rig r = {.wanted = 2,
+                    .on_ended = on_first_end,
+                    .on_toolsets = on_toolsets,
+                    .store.toolsets = STR("theirs")};
+    rig_start(&r, 0);
+    struct session *moved = resident(&r, "default", "user:1");
+    struct session *moving = resident(&r, "default", "user:2");
+    session_change_toolsets(moving, STR("mine"));
+    ends(&r, 1, CHANGE_SESSION_ENDED, STR("default"), STR("not resident"));
+    ends(&r, 2, CHANGE_SESSION_TOOLSETS, STR("default"), moved->id);
+    ends(&r, 3, CHANGE_SESSION_TOOLSETS, STR("default"), moving->id);
+    ends(&r, 4, CHANGE_SESSION_TOOLSETS, STR("default"), moving->id);
+    read_rows(&r, 2);
+    session_change_toolsets(moved, STR("mine"));
+    session_toolsets_write_done(moved);
+    loop_turn(r.loop);
+    assert_true(str_eq(moved->toolsets, STR("mine")));
+    assert_true(str_eq(moving->toolsets, STR("mine")));
+    session_toolsets_write_done(moving);
+    r.store.toolsets = STR("mine,theirs");
+    loop_run(r.loop);
+    assert_true(str_eq(moved->toolsets, STR("mine,theirs")));
+    assert_true(str_eq(moving->toolsets, STR("mine,theirs")));
+    assert_int_equal(r.told, 2);
+    session_unref(moved);
+    session_unref(moving);
+    rig_stop(&r);
+}
+
+TEST(test_remote_changes__credentials_that_are_changed_here_meanwhile_are_not_undone)
+{
+    struct rig r = {.wanted = 1, .on_ended = on_first_end};
+    rig_start(&r, 0);
+    struct session *s = resident(&r, "default", "user:1");
+    ends(&r, 1, CHANGE_SESSION_ENDED, STR("default"), STR("not resident"));
+    ends(&r, 2, CHANGE_SESSION_SEALED, STR("default"), s->id);
+    read_rows(&r, 1); /* they are "newer" */
+    sessions_sealed(r.sessions, STR("default"), s->id, STR("newest"));
+    loop_turn(r.loop);
+    assert_true(str_eq(s->sealed_auth, STR("newest")));
+    session_unref(s);
+    rig_stop(&r);
+}
+
+TEST(test_remote_changes__a_row_that_cannot_be_read_holds_up_no_other_change)
+{
+    struct rig r = {.wanted = 2, .store.rows_fail = 1};
+    rig_start(&r, 0);
+    sessions_on_sealed(r.sessions, on_sealed, &r);
+    struct session *sealed = resident(&r, "default", "user:1");
+    ends(&r, 1, CHANGE_SESSION_SEALED, STR("default"), sealed->id);
+    ends(&r, 2, CHANGE_SESSION_ENDED, STR("default"), STR("not resident"));
+    change_poller_nudge(r.poller);
+    loop_run(r.loop);
+    assert_true(str_eq(sealed->sealed_auth, STR("newer"))); /* after the next poll */
+    assert_int_equal(r.store.asked, 2);
+    session_unref(sealed);
+    rig_stop(&r);
+}
+
+/* A second listener, as identity is. */
+struct second {
+    unsigned taken, polled;
+    int64_t last;
+};
+
+static void second_takes(void *arg, const struct change_row *row)
+{
+    struct second *second = arg;
+    second->taken++;
+    assert_true(row->id > second->last);
+    second->last = row->id;
+}
+
+static void second_polled(void *arg)
+{
+    ((struct second *)arg)->polled++;
+}
+
+TEST(test_change_poller__every_listener_gets_every_change_once_from_one_query)
+{
+    struct rig r = {.wanted = 2};
+    struct second second = {0};
+    rig_start(&r, 0);
+    change_poller_add(r.poller, &(struct change_listener){second_takes, second_polled, &second});
+    ends(&r, 1, CHANGE_SESSION_ENDED, STR("default"), STR("x"));
+    ends(&r, 2, CHANGE_KEY_REVOKED, STR("default"), STR("y"));
+    ends(&r, 3, CHANGE_SESSION_ENDED, STR("default"), STR("z"));
+    change_poller_nudge(r.poller);
+    loop_run(r.loop);
+    assert_int_equal(second.taken, 3);
+    assert_int_equal(second.polled, 1);
+    assert_int_equal(r.store.asked, 1);
+    rig_stop(&r);
 }
