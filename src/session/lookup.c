@@ -5,6 +5,7 @@
  * The reaper runs only periodically, so the store may still hold ended rows.  An expired session or
  * transport reads as missing. */
 #include "session/carrier.h"
+#include "session/resident.h"
 #include "session/session_impl.h"
 
 #include "base/clock.h"
@@ -24,7 +25,7 @@ static struct str cache_key(const struct session_query *q, char *room, size_t n)
         return sessions_key_in(room, n, 't', tenant, owner,
                                str_n((const char *)q->hash, sizeof(q->hash)), STR_NONE);
     case BY_HANDLE:
-        return sessions_key_in(room, n, 'h', tenant, owner, q->name, STR_NONE);
+        return sessions_key_in(room, n, 'h', tenant, STR_NONE, q->name, STR_NONE);
     case BY_KEY:
         break;
     }
@@ -72,60 +73,27 @@ static bool run_lookup(struct read_job *job, struct store *store)
            read_session_and_links(q, store);
 }
 
-/* A last use in the future was written with a wrong clock, and counts as now.  The reaper corrects
- * the row later; until then this keeps the session from living longer. */
-static void take_times(struct session *s, const struct session_row *row)
-{
-    int64_t ahead = row->last_activity_ms - clock_life_ms();
-
-    if (ahead < 0)
-        ahead = 0;
-    s->created_ms = row->created_ms - ahead;
-    s->last_used_ms = row->last_activity_ms - ahead;
-    s->expires_ms = row->expires_ms ? row->expires_ms - ahead : 0;
-    s->ttl_ms = row->ttl_ms;
-}
-
+/* The resident session of the row, with its links.  A session that this process uses is newer than
+ * the row. */
 static struct session *session_from_row(struct session_query *q)
 {
     const struct session_row *row = q->session_row;
-    struct str key = sessions_key(q->mem, 'i', row->tenant, STR_NONE, row->id, STR_NONE);
-    struct session *s = map_get(&q->home->names, key);
+    struct session *s = sessions_by_id(q->home, row->tenant, row->id);
 
-    if (s) {
+    if (s)
         session_ref(s);
+    else
+        s = session_of_row(q->home, row);
+    if (s->links_known)
         return s;
-    }
-    s = xcalloc(1, sizeof(*s));
-    s->home = q->home;
-    s->refs = 1;
-    s->mem = session_arena(row->tenant, row->owner, row->carrier_key, row->client_name);
-    list_init(&s->lru);
-    s->id = arena_dup(s->mem, row->id);
-    s->handle = arena_dup(s->mem, row->handle);
-    s->tenant = arena_dup(s->mem, row->tenant);
-    s->owner = arena_dup(s->mem, row->owner);
-    s->carrier = arena_dup(s->mem, row->carrier);
-    s->carrier_key = arena_dup(s->mem, row->carrier_key);
-    s->client_name = arena_dup(s->mem, row->client_name);
-    s->client_version = arena_dup(s->mem, row->client_version);
-    s->client_type = client_type_of(s->client_name);
-    s->origin = row->origin;
-    s->provisional = row->provisional;
-    s->counted = row->counted;
-    s->stored = true;
-    s->has_core = row->core_session_id.n > 0;
-    session_take_sealed(s, row->sealed_auth);
-    session_take_toolsets(s, row->toolsets);
-    session_load_context(s, row->sealed_context);
-    take_times(s, row);
+    session_take_row(s, row);
     for (size_t i = 0; i < q->n_links; i++) {
         struct session_link *l = session_add_link(s, q->links[i].server);
         l->stored = q->links[i].writer == q->home->writer;
         l->is_old = !l->stored;
         session_link_take_resume(l, q->links[i].remote_id);
     }
-    session_enter_cache(s);
+    session_links_are_known(s);
     return s;
 }
 
@@ -178,13 +146,22 @@ static bool do_without_store(struct session_query *q)
     return t != NULL;
 }
 
+/* Another owner's session and one without its links are misses. */
+static bool is_usable(const struct session_query *q, const struct session *s)
+{
+    return s->links_known && str_eq(s->owner, q->who->owner);
+}
+
 /* The session is resident: another call created it during the lookup. */
 static void take_resident(struct session_query *q)
 {
     char room[KEY_ROOM];
-    q->session = map_get(&q->home->names, cache_key(q, room, sizeof(room)));
-    if (q->session)
-        session_ref(q->session);
+    struct session *s = map_get(&q->home->names, cache_key(q, room, sizeof(room)));
+
+    if (!s || !is_usable(q, s))
+        return;
+    session_ref(s);
+    q->session = s;
 }
 
 /* An ended session or transport reads as missing. */
@@ -222,9 +199,12 @@ static bool look_up(struct session_query *q)
 static bool is_outdated(const struct session_query *q)
 {
     const struct session_row *row = q->session_row;
+    const struct session *s;
 
-    return row && sessions_changed_since(q->home, row->id, q->since) &&
-           !sessions_by_id(q->home, row->tenant, row->id);
+    if (!row || !sessions_changed_since(q->home, row->id, q->since))
+        return false;
+    s = sessions_by_id(q->home, row->tenant, row->id);
+    return !s || !s->links_known;
 }
 
 /* Returns false when the lookup is over; job.ok then says how it ended. */
@@ -266,7 +246,7 @@ static void *resident(struct session_query *q, struct str key, int64_t now)
 {
     void *found = map_get(&q->home->names, key);
 
-    if (!found)
+    if (!found || (q->by != BY_TRANSPORT && !is_usable(q, found)))
         return NULL;
     if (q->by == BY_TRANSPORT ? !transport_is_over(found, now) : !session_is_over(found, now))
         return found;
@@ -310,10 +290,10 @@ bool session_find(struct sessions *home, struct session_query *q)
         token_hash(q->name, q->hash);
     void *found = resident(q, cache_key(q, room, sizeof(room)), now);
     if (!found && q->or_handle)
-        found = resident(q,
-                         sessions_key_in(room, sizeof(room), 'h', q->who->tenant, q->who->owner,
-                                         q->name, STR_NONE),
-                         now);
+        found = resident(
+            q,
+            sessions_key_in(room, sizeof(room), 'h', q->who->tenant, STR_NONE, q->name, STR_NONE),
+            now);
     if (may_be_linked_elsewhere(q, found))
         found = NULL;
     if (found && q->by == BY_TRANSPORT) {

@@ -83,10 +83,18 @@ bool read_your_writes_move_mark(const struct read_your_writes *f, uint64_t *mark
     return moves;
 }
 
-uint64_t read_your_writes_stamp(struct read_your_writes *f, struct str tenant, struct str name)
+uint64_t read_your_writes_stamp_at(struct read_your_writes *f, struct touch_slots name)
 {
     f->asked++;
-    return f->slots[slot_of((struct touch_scope){.tenant = tenant}, name)].stamp;
+    return f->slots[name.wide].stamp;
+}
+
+uint64_t read_your_writes_stamp(struct read_your_writes *f, struct str tenant, struct str name)
+{
+    struct touch_scope anybody = {.tenant = tenant};
+
+    f->asked++;
+    return f->slots[slot_of(anybody, name)].stamp;
 }
 
 static void let_go(struct fold_wait *w)

@@ -36,6 +36,7 @@ struct touch_slots touch_slots_of(struct touch_scope whose, struct str name);
 /* `by_event`: the change is an event, and reaches the row with the fold. */
 void read_your_writes_touch(struct read_your_writes *f, struct touch_slots name, bool by_event);
 uint64_t read_your_writes_stamp(struct read_your_writes *f, struct str tenant, struct str name);
+uint64_t read_your_writes_stamp_at(struct read_your_writes *f, struct touch_slots name);
 /* Moves a mark to the current state.  Returns false when the mark was already current: no stamp was
  * taken and no fold requested since, so names touched by an event then need not be touched again.
  * A new mark is 0. */

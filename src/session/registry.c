@@ -1,82 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds a session: in the cached rows, else on the lookup lane.
+/* Finds a session: in memory, else on the lookup lane.
  *
- * A cached row has two uses.  The row id and owner of a name never change, and a change of the
- * credentials drops the row, so these columns are valid as long as the row is cached.  Its other
- * columns are valid only while the row is up to date.  Rows are cached by tenant and name.  Only
- * principals that may see a row get it from the cache; others ask the store, which reports the name
- * as unknown. */
+ * A resident session (session.h) says which row its name has, whose it is, and which credentials it
+ * has.  Its other columns come from its snapshot (resident.h), and only while that is up to date.
+ * Only principals that may see a session get it from memory; others ask the store, which reports the
+ * name as unknown. */
 #include "session/registry_impl.h"
+#include "session/resident.h"
+#include "session/session_impl.h"
 
 #include "base/clock.h"
 
 #include <stdlib.h>
 
-#define ROWS_MAX 4096
-#define ROW_BYTES (1024 * 1024)
+#define JSON_BYTES (1024 * 1024)
 /* The reaper writes rows without notifying the loop. */
 #define FRESH_MS 1000
-
-struct cached_row {
-    struct list node;
-    struct arena *mem;
-    struct str by_handle, by_id; /* keys in `names` */
-    struct session_row row;      /* as read */
-    uint64_t stamp;              /* stamp of the name used for the read */
-    bool stamped_by_id;
-    int64_t read_ms; /* monotonic */
-    struct buf json; /* JSON of the row, valid until valid_ms; empty: not written yet */
-    int64_t valid_ms, idle_ms;
-    char tag[SESSION_TAG_TEXT];
-};
-
-static void cached_row_free(struct registry *r, struct cached_row *k);
-static struct cached_row *cached_row_by_id(struct registry *r, struct str tenant, struct str id);
-
-/* Drops the cached row, because registry_find() trusts its sealed_auth.  A row that was read before
- * this change and arrives later is not cached (take_row()). */
-static void on_credentials_changed(void *arg, struct str tenant, struct str id)
-{
-    struct registry *r = arg;
-    struct cached_row *k = cached_row_by_id(r, tenant, id);
-
-    r->credential_changes++;
-    if (k)
-        cached_row_free(r, k);
-}
 
 struct registry *registry_new(const struct registry_config *config)
 {
     struct registry *r = xcalloc(1, sizeof(*r));
     r->config = *config;
     r->writes = read_your_writes_new(config->loop, config->lanes);
-    map_init(&r->names);
     map_init(&r->keys);
-    list_init(&r->rows);
     sessions_set_read_your_writes(config->sessions, r->writes);
-    sessions_on_credentials(config->sessions, on_credentials_changed, r);
     return r;
-}
-
-static void cached_row_free(struct registry *r, struct cached_row *k)
-{
-    list_remove(&k->node);
-    if (map_get(&r->names, k->by_handle) == k)
-        map_remove(&r->names, k->by_handle);
-    if (map_get(&r->names, k->by_id) == k)
-        map_remove(&r->names, k->by_id);
-    buf_release(&k->json);
-    arena_free(k->mem);
-    free(k);
-    r->n_rows--;
 }
 
 void registry_free(struct registry *r)
 {
     if (!r)
         return;
-    list_each(&r->rows, node) cached_row_free(r, list_entry(node, struct cached_row, node));
-    map_release(&r->names);
     map_release(&r->keys);
     read_your_writes_free(r->writes);
     free(r);
@@ -115,109 +69,29 @@ void registry_fail(struct registry_call *c, const char *text)
     loop_defer(c->home->config.loop, &c->task);
 }
 
-/* Keys of cached rows. */
-
-#define KEY_ROOM 640
-static struct str key_in(char room[KEY_ROOM], char kind, struct str tenant, struct str name)
+static bool is_fresh(const struct registry *r, struct session *s)
 {
-    if (tenant.n + name.n + 2 > KEY_ROOM)
-        return STR_NONE;
-    room[0] = kind;
-    memcpy(room + 1, tenant.p, tenant.n);
-    room[1 + tenant.n] = '\0';
-    memcpy(room + 2 + tenant.n, name.p, name.n);
-    return str_n(room, tenant.n + name.n + 2);
+    const struct session_snapshot *k = s->snapshot;
+
+    return k && clock_mono_ms() - k->read_ms < FRESH_MS &&
+           k->stamp == read_your_writes_stamp_at(r->writes, s->id_slots);
 }
 
-static struct cached_row *cached_row_by_id(struct registry *r, struct str tenant, struct str id)
+/* The row is current, and stays so until its session is touched. */
+static struct session_snapshot *keep(struct registry *r, struct session *s,
+                                     const struct session_row *row)
 {
-    char room[KEY_ROOM];
-    struct str key = key_in(room, 'i', tenant, id);
-
-    return key.p ? map_get(&r->names, key) : NULL;
-}
-
-static struct cached_row *cached_row_find(struct registry *r, const struct principal *who,
-                                          struct str name, bool by_id)
-{
-    char room[KEY_ROOM];
-    struct str key = key_in(room, by_id ? 'i' : 'h', who->tenant, name);
-    struct cached_row *k = key.p ? map_get(&r->names, key) : NULL;
-
-    return k && (who->tenant_wide || str_eq(k->row.owner, who->owner)) ? k : NULL;
-}
-
-static bool is_fresh(const struct registry *r, const struct cached_row *k)
-{
-    struct str name = k->stamped_by_id ? k->row.id : k->row.handle;
-    return !r->config.is_shared &&
-           k->stamp == read_your_writes_stamp(r->writes, k->row.tenant, name) &&
-           clock_mono_ms() - k->read_ms < FRESH_MS;
-}
-
-/* Copies every span of a row. */
-static struct session_row row_dup(const struct session_row *row, struct arena *mem)
-{
-    struct session_row copy = *row;
-    struct str *const spans[] = {
-        &copy.id,
-        &copy.handle,
-        &copy.tenant,
-        &copy.owner,
-        &copy.user_id,
-        &copy.edge_mcp_id,
-        &copy.client_name,
-        &copy.client_type,
-        &copy.client_version,
-        &copy.carrier,
-        &copy.carrier_key,
-        &copy.core_session_id,
-        &copy.context_id,
-        &copy.sealed_auth,
-        &copy.sealed_context,
-        &copy.toolsets,
-        &copy.connection_metadata,
-        &copy.termination_reason,
-    };
-    for (size_t i = 0; i < countof(spans); i++)
-        *spans[i] = arena_dup(mem, *spans[i]);
-    return copy;
-}
-
-static struct cached_row *cache_row(struct registry *r, const struct session_row *row,
-                                    uint64_t stamp, bool stamped_by_id)
-{
-    char room[KEY_ROOM];
-    struct str key = key_in(room, 'h', row->tenant, row->handle);
-    struct cached_row *k = map_get(&r->names, key);
-
-    if (!key.p)
-        return NULL;
-    if (k)
-        cached_row_free(r, k);
-    while (r->n_rows >= ROWS_MAX)
-        cached_row_free(r, list_entry(list_first(&r->rows), struct cached_row, node));
-    k = xcalloc(1, sizeof(*k));
-    k->mem = arena_new_for(ROW_BYTES, 512 + row->connection_metadata.n, 20);
-    k->row = row_dup(row, k->mem);
-    k->stamp = stamp;
-    k->stamped_by_id = stamped_by_id;
-    k->read_ms = clock_mono_ms();
-    k->by_handle = arena_dup(k->mem, key);
-    k->by_id = arena_dup(k->mem, key_in(room, 'i', row->tenant, row->id));
-    buf_init(&k->json, ROW_BYTES);
-    map_put(&r->names, k->by_handle, k);
-    map_put(&r->names, k->by_id, k);
-    list_push(&r->rows, &k->node);
-    r->n_rows++;
-    return k;
+    session_name_slots(s);
+    return session_keep_snapshot(s, row, read_your_writes_stamp_at(r->writes, s->id_slots));
 }
 
 void registry_remember(struct registry_call *c, const struct session_row *row)
 {
-    if (!c->home->config.is_shared)
-        cache_row(c->home, row, read_your_writes_stamp(c->home->writes, row->tenant, row->handle),
-                  false);
+    struct sessions *sessions = c->home->config.sessions;
+    struct session *s = sessions_know_row(sessions, row, sessions_changes(sessions));
+
+    if (s && !c->home->config.is_shared)
+        keep(c->home, s, row);
 }
 
 void registry_touch(struct registry_call *c, const struct session_row *row, bool by_event)
@@ -242,7 +116,7 @@ static int64_t apply_status(struct session_row *row, int64_t idle_ms)
     return due > now && due < until ? due : until;
 }
 
-static void write_json(struct cached_row *k, int64_t idle_ms)
+static void write_json(struct session_snapshot *k, int64_t idle_ms)
 {
     struct session_row row = k->row;
     struct js_writer w;
@@ -255,19 +129,35 @@ static void write_json(struct cached_row *k, int64_t idle_ms)
     session_tag(row.version, buf_str(&k->json), k->tag);
 }
 
-/* Fills the call from a cached row. */
-static void show(struct registry_call *c, struct cached_row *k)
+/* Fills the call from a snapshot. */
+static void show(struct registry_call *c, struct session_snapshot *k)
 {
     c->found = k->row;
     apply_status(&c->found, c->idle_ms);
     c->row = &c->found;
     if (!k->json.n || k->idle_ms != c->idle_ms || clock_life_ms() >= k->valid_ms)
         write_json(k, c->idle_ms);
+    snapshot_used(k);
     c->json = buf_str(&k->json);
     c->tag = str_of(k->tag);
 }
 
-/* Fills the call from its own row, which is not cached. */
+/* Fills the call with the columns that a resident session has. */
+static void identify_row(struct registry_call *c, const struct session *s)
+{
+    c->found = (struct session_row){
+        .id = s->id,
+        .handle = s->handle,
+        .tenant = s->tenant,
+        .owner = s->owner,
+        .sealed_auth = s->sealed_auth,
+        .sealed_context = s->context ? s->context->sealed : STR_NONE,
+        .created_ms = s->created_ms,
+    };
+    c->row = &c->found;
+}
+
+/* Fills the call from its own row. */
 static void show_own(struct registry_call *c)
 {
     struct js_writer w;
@@ -277,7 +167,7 @@ static void show_own(struct registry_call *c)
     c->found = *c->read_row;
     apply_status(&c->found, c->idle_ms);
     c->row = &c->found;
-    buf_init(&out, ROW_BYTES);
+    buf_init(&out, JSON_BYTES);
     js_begin(&w, &out);
     session_to_json(&c->found, &w);
     session_tag(c->found.version, buf_str(&out), tag);
@@ -288,7 +178,7 @@ static void show_own(struct registry_call *c)
 
 void registry_hold_row(struct registry_call *c)
 {
-    c->found = row_dup(c->row, c->mem);
+    c->found = session_row_dup(c->row, c->mem);
     c->row = &c->found;
 }
 
@@ -324,17 +214,15 @@ static void run_finds(struct read_job **jobs, size_t n, struct store *store)
     }
 }
 
-/* If other nodes write to the store, a cached row gives only the owner of the name. */
+/* The session may have been touched while its row was read. */
 static void take_row(struct registry_call *c)
 {
     struct registry *r = c->home;
-    struct cached_row *k =
-        r->config.is_shared ? cached_row_find(r, c->who, c->name, c->by_id) : NULL;
+    struct session *s = sessions_know_row(r->config.sessions, c->read_row, c->changes);
 
-    if (!k && c->credential_changes == r->credential_changes)
-        k = cache_row(r, c->read_row, c->stamp, c->by_id);
-    if (k && !r->config.is_shared)
-        show(c, k);
+    if (s && !r->config.is_shared &&
+        c->stamp == read_your_writes_stamp(r->writes, c->who->tenant, c->name))
+        show(c, keep(r, s, c->read_row));
     else
         show_own(c);
 }
@@ -357,7 +245,7 @@ static void on_found(struct read_job *job)
 static void look_up(struct registry_call *c)
 {
     c->read_row = NULL;
-    c->credential_changes = c->home->credential_changes;
+    c->changes = sessions_changes(c->home->config.sessions);
     c->stamp = read_your_writes_stamp(c->home->writes, c->who->tenant, c->name);
     c->read = (struct read_job){.run = run_find, .run_many = run_finds, .done = on_found};
     if (!lane_lookup(c->home->config.lanes, &c->read))
@@ -376,14 +264,16 @@ static void on_folded(struct fold_wait *w)
 
 bool registry_find(struct registry *r, struct registry_call *c, bool whole)
 {
-    struct cached_row *k = cached_row_find(r, c->who, c->name, c->by_id);
+    struct session *s = sessions_known(r->config.sessions, c->who, c->name, c->by_id);
 
     c->home = r;
     c->result = REGISTRY_OK;
-    if (k && (!whole || is_fresh(r, k))) {
-        list_remove(&k->node);
-        list_push(&r->rows, &k->node);
-        show(c, k);
+    if (s && whole && is_fresh(r, s)) {
+        show(c, s->snapshot);
+        return true;
+    }
+    if (s && !whole) {
+        identify_row(c, s);
         return true;
     }
     c->fold.done = on_folded;

@@ -7,9 +7,9 @@
  * verb returns.  A queued call is always completed, even if the caller no longer needs it, so the
  * caller's memory must last until then.
  *
- * Reads never return data older than a write of this process: a cached row is used only if its
- * session was not touched since the read (session/read_your_writes.h), and never if other processes
- * write to the store.  A session of another owner and an unknown session reach MISSING in the same
+ * Reads never return data older than a write of this process: a snapshot of the row (resident.h) is
+ * used only if its session was not touched since the read (session/read_your_writes.h), and never if
+ * other processes write to the store.  A session of another owner and an unknown session reach MISSING in the same
  * way. */
 #ifndef HOLDFAST_SESSION_REGISTRY_H
 #define HOLDFAST_SESSION_REGISTRY_H
@@ -94,7 +94,7 @@ struct registry_call {
     struct store_op ops[SESSION_PLAN_OPS + 1];
     void (*next)(struct registry_call *c);
     uint64_t stamp;
-    uint64_t credential_changes; /* of the registry, when the lookup began */
+    uint64_t changes; /* sessions_changes() when the lookup began */
     unsigned tries;
     struct session_row found, change;
     struct session_row *read_row;

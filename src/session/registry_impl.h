@@ -9,11 +9,7 @@
 struct registry {
     struct registry_config config;
     struct read_your_writes *writes;
-    struct map names; /* "h" or "i", tenant, NUL, name → struct cached_row */
-    struct list rows; /* struct cached_row, least recently used first */
-    unsigned n_rows;
-    struct map keys;             /* idempotency keys of running requests */
-    uint64_t credential_changes; /* changes of stored credentials, of any session */
+    struct map keys; /* idempotency keys of running requests */
 };
 
 /* Ends the call, from the loop. */
@@ -22,14 +18,14 @@ void registry_finish(struct registry_call *c, enum registry_result result);
 void registry_fail(struct registry_call *c, const char *text);
 /* Returns true when c->row is set (borrowed until control returns to the loop).  Returns false when
  * c->next will be called from the loop with c->row set, or the call ends.  `whole`: all columns
- * must be current; else only these are used: id, names, tenant, owner and sealed_context, which are
- * constant, and sealed_auth, whose change drops the cached row. */
+ * must be current; else only these are set: id, handle, tenant, owner, created_ms and the sealed texts,
+ * which a resident session has. */
 must_check bool registry_find(struct registry *r, struct registry_call *c, bool whole);
 /* Copies the whole row to c->found and c->mem. */
 void registry_hold_row(struct registry_call *c);
 /* Touches the session's names (read_your_writes.h). */
 void registry_touch(struct registry_call *c, const struct session_row *row, bool by_event);
-/* Caches a row that was just written completely. */
+/* Keeps a row that was just written completely in memory. */
 void registry_remember(struct registry_call *c, const struct session_row *row);
 /* Waits for a pending fold, then calls c->next from the loop, or calls it at once. */
 void registry_after_fold(struct registry_call *c, struct str name);

@@ -137,15 +137,19 @@ static void take_end(struct remote_changes *f, const struct change_row *change)
         f->config.ended(f->config.arg, change->tenant, change->name);
 }
 
-/* Credentials and toolsets.  A session that is not resident has links with its old credentials at
- * most. */
+/* Credentials and toolsets.  Of a session that MCP does not use only links with its old credentials
+ * matter; its next lookup reads the new row. */
 static void take_change(struct remote_changes *f, const struct change_row *change)
 {
     struct session *s = sessions_by_id(f->config.sessions, change->tenant, change->name);
 
-    if (s)
+    if (s && s->links_known) {
         read_later(f, s);
-    else if (change->kind == CHANGE_SESSION_SEALED)
+        return;
+    }
+    if (s)
+        sessions_ended(f->config.sessions, change->tenant, change->name);
+    if (change->kind == CHANGE_SESSION_SEALED)
         sessions_sealed(f->config.sessions, change->tenant, change->name, STR_NONE);
     else
         sessions_changed(f->config.sessions, change->name);

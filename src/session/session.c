@@ -9,6 +9,7 @@
 #include "crypto/hash.h"
 #include "session/profile_context.h"
 #include "session/read_your_writes.h"
+#include "session/resident.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -25,12 +26,16 @@ struct sessions *sessions_new(const struct sessions_config *config)
     s->lanes = config->lanes;
     s->writer = config->writer;
     s->max_resident = config->max_resident;
+    s->max_snapshot_bytes =
+        config->max_snapshot_bytes ? config->max_snapshot_bytes : SNAPSHOT_BYTES_MAX;
     s->live = live_new();
     s->is_shared = config->is_shared;
     s->node.p = strndup(config->node.p, config->node.n);
     s->node.n = config->node.n;
     map_init(&s->names);
     list_init(&s->idle_sessions);
+    list_init(&s->idle_rows);
+    list_init(&s->snapshots);
     list_init(&s->idle_transports);
     return s;
 }
@@ -91,6 +96,7 @@ static void forget_names(struct session *s)
 static void session_drop(struct session *s)
 {
     forget_names(s);
+    session_drop_snapshot(s);
     list_remove(&s->lru);
     s->home->n_sessions--;
     free((char *)s->sealed_auth.p);
@@ -115,6 +121,7 @@ void sessions_free(struct sessions *s)
 {
     list_each(&s->idle_transports, t) transport_drop(list_entry(t, struct transport, lru));
     list_each(&s->idle_sessions, n) session_drop(list_entry(n, struct session, lru));
+    list_each(&s->idle_rows, n) session_drop(list_entry(n, struct session, lru));
     map_release(&s->names);
     live_free(s->live);
     free((char *)s->node.p);
@@ -127,17 +134,40 @@ void session_ref(struct session *s)
         list_remove(&s->lru);
 }
 
+/* Sessions that no MCP client uses are dropped first. */
+static bool drop_oldest(struct sessions *home)
+{
+    struct list *oldest = list_first(&home->idle_rows);
+
+    if (!oldest)
+        oldest = list_first(&home->idle_sessions);
+    if (oldest)
+        session_drop(list_entry(oldest, struct session, lru));
+    return oldest != NULL;
+}
+
+bool sessions_make_room(struct sessions *home)
+{
+    while (home->n_sessions >= home->max_resident)
+        if (!drop_oldest(home))
+            return false;
+    return true;
+}
+
 void session_unref(struct session *s)
 {
+    struct sessions *home;
+
     if (!s || --s->refs)
         return;
     if (s->ended || !s->stored) {
         session_drop(s);
         return;
     }
-    list_push(&s->home->idle_sessions, &s->lru);
-    if (s->home->n_sessions > s->home->max_resident)
-        session_drop(list_entry(list_first(&s->home->idle_sessions), struct session, lru));
+    home = s->home;
+    list_push(s->links_known ? &home->idle_sessions : &home->idle_rows, &s->lru);
+    if (home->n_sessions > home->max_resident)
+        drop_oldest(home);
 }
 
 void transport_ref(struct transport *t)
@@ -159,16 +189,24 @@ void transport_unref(struct transport *t)
         transport_drop(list_entry(list_first(&t->home->idle_transports), struct transport, lru));
 }
 
-void sessions_drop_over(struct sessions *s, int64_t now_ms, unsigned most)
+static void drop_over(struct list *idle, int64_t now_ms, unsigned most)
 {
     struct list *it;
 
-    for (unsigned n = 0; n < most && (it = list_first(&s->idle_sessions)); n++) {
+    for (unsigned n = 0; n < most && (it = list_first(idle)); n++) {
         struct session *session = list_entry(it, struct session, lru);
         if (!session_is_over(session, now_ms))
             break;
         session_drop(session);
     }
+}
+
+void sessions_drop_over(struct sessions *s, int64_t now_ms, unsigned most)
+{
+    struct list *it;
+
+    drop_over(&s->idle_sessions, now_ms, most);
+    drop_over(&s->idle_rows, now_ms, most);
     for (unsigned n = 0; n < most && (it = list_first(&s->idle_transports)); n++) {
         struct transport *t = list_entry(it, struct transport, lru);
         if (!transport_is_over(t, now_ms))
@@ -183,21 +221,32 @@ struct arena *session_arena(struct str tenant, struct str owner, struct str key,
     return arena_new_for(RESIDENT_BYTES, 5 * (tenant.n + owner.n) + 2 * key.n + client.n + 400, 14);
 }
 
-/* Adds a session to the cache under its names; mem, id, handle, tenant, owner and carrier are
- * set. */
+static void enter_key(struct session *s)
+{
+    if (!s->carrier_key.p)
+        return;
+    s->key_by_key = sessions_key(s->mem, 'k', s->tenant, s->owner, s->carrier, s->carrier_key);
+    map_put(&s->home->names, s->key_by_key, s);
+}
+
+void session_links_are_known(struct session *s)
+{
+    s->links_known = true;
+    enter_key(s);
+}
+
+/* mem, id, handle, tenant, owner and carrier are set.  MCP lookups use keys, and need links. */
 void session_enter_cache(struct session *s)
 {
     struct sessions *home = s->home;
     s->key_by_id = sessions_key(s->mem, 'i', s->tenant, STR_NONE, s->id, STR_NONE);
-    s->key_by_handle = sessions_key(s->mem, 'h', s->tenant, s->owner, s->handle, STR_NONE);
+    s->key_by_handle = sessions_key(s->mem, 'h', s->tenant, STR_NONE, s->handle, STR_NONE);
     s->link_key = arena_printf(s->mem, "s:%.*s", STR_ARG(s->id));
     s->owner_key = arena_printf(s->mem, "o:%.*s/%.*s", STR_ARG(s->tenant), STR_ARG(s->owner));
     map_put(&home->names, s->key_by_id, s);
     map_put(&home->names, s->key_by_handle, s);
-    if (s->carrier_key.p) {
-        s->key_by_key = sessions_key(s->mem, 'k', s->tenant, s->owner, s->carrier, s->carrier_key);
-        map_put(&home->names, s->key_by_key, s);
-    }
+    if (s->links_known)
+        enter_key(s);
     home->n_sessions++;
 }
 
@@ -268,6 +317,7 @@ struct session *session_new(struct sessions *home, const struct session_new_args
     s->client_version = arena_dup(s->mem, args->client_version);
     s->client_type = client_type_of(args->client_name);
     s->origin = args->origin;
+    s->links_known = true; /* it has none */
     s->provisional = args->provisional;
     s->counted = args->counted;
     if (args->context_mac)
@@ -359,16 +409,22 @@ void sessions_set_read_your_writes(struct sessions *s, struct read_your_writes *
     s->writes = writes;
 }
 
+void session_name_slots(struct session *s)
+{
+    struct touch_scope whose = {s->tenant, s->owner};
+
+    if (s->is_named)
+        return;
+    s->handle_slots = touch_slots_of(whose, s->handle);
+    s->id_slots = touch_slots_of(whose, s->id);
+    s->is_named = true;
+}
+
 void session_touch(struct session *s)
 {
     if (!s->home->writes || !read_your_writes_move_mark(s->home->writes, &s->touch_mark))
         return;
-    if (!s->is_named) {
-        struct touch_scope whose = {s->tenant, s->owner};
-        s->handle_slots = touch_slots_of(whose, s->handle);
-        s->id_slots = touch_slots_of(whose, s->id);
-        s->is_named = true;
-    }
+    session_name_slots(s);
     read_your_writes_touch(s->home->writes, s->handle_slots, true);
     read_your_writes_touch(s->home->writes, s->id_slots, true);
 }
@@ -471,8 +527,6 @@ void sessions_sealed(struct sessions *home, struct str tenant, struct str id,
     char key[64];
 
     sessions_changed(home, id);
-    if (home->on_credentials)
-        home->on_credentials(home->on_credentials_arg, tenant, id);
     if (s && str_eq(s->sealed_auth, sealed_auth))
         return; /* no change: its links use these credentials */
     if (s)
@@ -495,13 +549,6 @@ void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str lin
 {
     s->on_sealed = fn;
     s->on_sealed_arg = arg;
-}
-
-void sessions_on_credentials(struct sessions *s,
-                             void (*fn)(void *arg, struct str tenant, struct str id), void *arg)
-{
-    s->on_credentials = fn;
-    s->on_credentials_arg = arg;
 }
 
 bool session_is_over(const struct session *s, int64_t now_ms)

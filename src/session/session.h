@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions and transports in memory: a bounded cache of rows in use.  The store is authoritative.
- * Entries without references may be dropped and are loaded again at the next use.  Cache keys are
- * (kind, tenant, owner, name), so the name of another owner's session is a miss, like an unknown
- * name.  Row ids, which clients never send, are cached by tenant alone. */
+ * Entries without references may be dropped and are loaded again at the next use.  It is the only
+ * cache of session rows: REST reads use it too (resident.h).
+ *
+ * Cache keys are (kind, tenant, owner, name).  Handles and row ids are unique in their tenant, and
+ * cached by tenant alone; a lookup compares the owner, so another owner's session is a miss, like an
+ * unknown name. */
 #ifndef HOLDFAST_SESSION_SESSION_H
 #define HOLDFAST_SESSION_SESSION_H
 
@@ -50,7 +53,9 @@ struct session {
     uint64_t touch_mark;                       /* mark of the last touch */
     enum session_origin origin;
     bool provisional, counted, is_named;
-    bool stored;   /* the row is committed */
+    bool stored; /* the row is committed */
+    /* False: loaded by its row alone (resident.h); an MCP lookup loads it again. */
+    bool links_known;
     bool has_core; /* the client or a server has set its core_session_id */
     bool ended;
     int64_t created_ms, last_used_ms, expires_ms, ttl_ms;
@@ -64,7 +69,8 @@ struct session {
     uint64_t toolset_move;
     struct session_context *context; /* context values of its client; NULL: none */
     struct session_link *links;
-    struct list lru; /* on the idle list while refs == 0 */
+    struct session_snapshot *snapshot; /* resident.h; NULL: none */
+    struct list lru;                   /* on an idle list while refs == 0 */
 };
 
 /* Live transports; a new one above that ends the least recently used one. */
@@ -94,8 +100,9 @@ struct sessions_config {
     struct lanes *lanes;
     struct str node; /* edge_mcp_id of sessions that MCP requests create; copied */
     int64_t writer;
-    unsigned max_resident; /* of each kind */
-    bool is_shared;        /* other nodes use the store */
+    unsigned max_resident;     /* sessions; and as many transports */
+    size_t max_snapshot_bytes; /* 0: SNAPSHOT_BYTES_MAX */
+    bool is_shared;            /* other nodes use the store */
 };
 struct sessions *sessions_new(const struct sessions_config *config) must_check;
 void sessions_free(struct sessions *s);
@@ -148,10 +155,6 @@ void sessions_sealed(struct sessions *s, struct str tenant, struct str id, struc
 /* The client has set its core_session_id, so a server's session no longer sets it. */
 void sessions_core_said(struct sessions *s, struct str tenant, struct str id);
 void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str link_key), void *arg);
-/* `fn` is called first by every sessions_sealed(), also if the session in memory has these
- * credentials already. */
-void sessions_on_credentials(struct sessions *s,
-                             void (*fn)(void *arg, struct str tenant, struct str id), void *arg);
 
 /* Sets the enabled toolsets as stored (absent: none); copied.  Memory only. */
 void session_take_toolsets(struct session *s, struct str toolsets);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by session.c (the cache), lookup.c (filling it from the store) and live.c (counting
- * transports). */
+/* Shared by session.c (the cache), lookup.c and resident.c (filling it from the store) and live.c
+ * (counting transports). */
 #ifndef HOLDFAST_SESSION_SESSION_IMPL_H
 #define HOLDFAST_SESSION_SESSION_IMPL_H
 
@@ -18,12 +18,13 @@ struct sessions {
     bool is_shared;
     /* Key → struct session or struct transport, by the key's first byte. */
     struct map names;
-    struct list idle_sessions, idle_transports;
+    /* Least recently used first.  idle_rows: sessions without links_known. */
+    struct list idle_sessions, idle_rows, idle_transports;
+    struct list snapshots; /* least recently used first */
+    size_t snapshot_bytes, max_snapshot_bytes;
     unsigned n_sessions, n_transports;
     void (*on_sealed)(void *arg, struct str link_key); /* NULL: not set */
     void *on_sealed_arg;
-    void (*on_credentials)(void *arg, struct str tenant, struct str id); /* NULL: not set */
-    void *on_credentials_arg;
     struct read_your_writes *writes; /* NULL: sessions are not read outside of the cache */
     uint64_t toolset_moves;
     uint64_t changes; /* sessions_changes() */
@@ -45,7 +46,14 @@ struct arena *session_arena(struct str tenant, struct str owner, struct str key,
 void session_take_sealed(struct session *s, struct str sealed_auth);
 /* Sets the context from the row; absent: no context. */
 void session_load_context(struct session *s, struct str sealed);
+/* Adds a session to the cache under its names. */
 void session_enter_cache(struct session *s);
+/* The links of a session in use were added; its carrier key finds it from now on. */
+void session_links_are_known(struct session *s);
+/* Drops idle sessions until there is room for another one.  False: all are in use. */
+must_check bool sessions_make_room(struct sessions *s);
+/* Computes handle_slots and id_slots once. */
+void session_name_slots(struct session *s);
 struct session_link *session_add_link(struct session *s, struct str server);
 void session_link_take_resume(struct session_link *l, struct str resume); /* copied */
 struct str client_type_of(struct str client_name);
