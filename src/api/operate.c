@@ -16,13 +16,15 @@
 #include "store/lanes.h"
 #include "upstream/upstream.h"
 
-static struct metric *in_flight, *links, *resident, *upstream_up, *degraded, *requests, *failures,
-    *queues, *stall, *log_lost, *batches;
+static struct metric *in_flight, *waiting, *links, *resident, *upstream_up, *degraded, *requests,
+    *failures, *queues, *stall, *log_lost, *batches;
 
 void operate_start(struct api_services *sv unused_arg)
 {
     in_flight =
         metric_register(METRIC_GAUGE, "holdfast_calls_in_flight", "Calls under way.", "", 1);
+    waiting = metric_register(METRIC_GAUGE, "holdfast_requests_in_flight",
+                              "Requests under way whose client is waiting.", "", 1);
     links = metric_register(METRIC_GAUGE, "holdfast_upstream_links",
                             "Live children and remote sessions.", "", 1);
     resident = metric_register(METRIC_GAUGE, "holdfast_sessions_resident",
@@ -69,6 +71,7 @@ static void fill(struct api_services *sv)
     struct lane_stats lanes;
     lanes_stats(sv->lanes, &lanes);
     set(in_flight, NULL, lanes.in_flight);
+    set(waiting, NULL, sv->front->under_way);
     set(links, NULL, upstreams_links(sv->upstreams));
     set(resident, NULL, sessions_resident(sv->sessions));
     set(queues, "write", (int64_t)lanes.write_queue);

@@ -214,7 +214,11 @@ enum step_result exchange_answer_batch(struct exchange *x)
 
 void batch_gone(struct batch *b)
 {
+    b->left++; /* the last item that ends must not end the batch meanwhile */
     for (size_t i = 0; i < b->n; i++)
         if (b->items[i].x)
             exchange_gone(b->items[i].x);
+    b->left--;
+    if (b->left == 0)
+        exchange_resume(b->x); /* frees b too */
 }

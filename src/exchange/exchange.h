@@ -128,6 +128,10 @@ struct exchange {
 };
 
 void exchange_resume(struct exchange *x); /* the awaited thing has happened */
+/* Runs the reply step of an exchange that was made for it (absent.c). */
+void exchange_reply(struct exchange *x);
+/* Releases what x holds, and x itself.  Its reply was written, or it has none. */
+void exchange_end(struct exchange *x);
 /* x->change, made at the first call. */
 struct transport_change *exchange_change(struct exchange *x);
 
@@ -251,6 +255,11 @@ enum step_result exchange_forward(struct exchange *x);
 void exchange_await_slow(struct exchange *x); /* starts the timer for outlet.slow() */
 /* tell.c: messages of a server while a call runs.  False: the message cannot reach the client. */
 bool exchange_tell(struct exchange *x, const struct mcp_message *m);
+/* Gives a question of the server to `say`, which sends it to the client of this call. */
+bool exchange_ask(struct services *sv, struct call *c, const struct mcp_message *m,
+                  bool (*say)(void *arg, struct str json), void *arg);
+/* absent.c: the client has left.  If x waits for a call, it ends; the call goes on. */
+void exchange_leave(struct exchange *x);
 #define EXCHANGE_SLOW_MS 200
 #define EXCHANGE_NAME_MAX 2048 /* bytes in the name of a tool or prompt, or in a uri */
 #define EXCHANGE_QUIET_MS 15000

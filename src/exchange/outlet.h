@@ -76,7 +76,8 @@ struct arrival {
     bool channel_resumes; /* … and that of the session of its transport */
 };
 void exchange_start(struct services *sv, const struct arrival *a);
-/* The client disconnected.  finish() still follows, and sends nothing. */
+/* The client disconnected.  finish() follows, at once or when the exchange has done waiting, and sends
+ * nothing. */
 void exchange_gone(struct exchange *x);
 /* Starts an exchange for an HTTP request to an MCP endpoint: of a server, of a profile, or of all
  * servers.  path_key is present only on /mcp/k/…; the endpoint is then the path without the key. */

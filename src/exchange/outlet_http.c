@@ -47,6 +47,17 @@ static void on_connected(void *arg, bool is_connected)
         exchange_undelivered_on_disconnect(arg);
 }
 
+/* Runs at the end of the turn in which the stream lost its connection. */
+static void on_gone(void *arg, bool is_aborted)
+{
+    struct exchange *x = arg;
+    struct http_request *r = x->outlet_data;
+
+    exchange_leave(x); /* may free x */
+    if (is_aborted)
+        http_request_done(r);
+}
+
 /* A legacy client's stream can be resumed, so it outlives the connection.  The exchange then takes
  * over the memory of the request. */
 static bool open_stream(struct exchange *x)
@@ -61,6 +72,8 @@ static bool open_stream(struct exchange *x)
         stream_attach(x->stream, r);
         http_request_take_memory(r, &x->request_memory);
         stream_on_connected(x->stream, on_connected, x);
+        stream_on_gone(x->stream, on_gone, x);
+        x->outlet_data = r;
         x->http = NULL;
     } else {
         deadline_clear(&x->slow);
@@ -115,6 +128,7 @@ static void finish_stream(struct exchange *x)
     struct buf out = x->out;
 
     stream_on_connected(stream, NULL, NULL);
+    stream_on_gone(stream, NULL, NULL);
     stream_finish(stream, buf_str(&out), x->is_error);
     stream_unref(stream);
     buf_release(&out);
@@ -134,6 +148,12 @@ static void http_finish(struct exchange *x)
 
     if (x->stream) {
         finish_stream(x);
+        return;
+    }
+    if (x->request_memory.mem) { /* the stream has passed to the call (absent.c) */
+        struct http_request_memory memory = x->request_memory;
+        buf_release(&out);
+        http_request_memory_release(&memory);
         return;
     }
     if (x->unsent)

@@ -30,7 +30,8 @@
  *
  * mcp/era.h and mcp/version.h say how the eras differ.  In this file only session, permit and
  * exchange_gone() look at the era; permit refuses what is not translated.  Every exchange ends in
- * exchange_finish(), also one that failed or lost its client. */
+ * exchange_end(): after its reply in exchange_finish(), or, if its client leaves during a call, at
+ * once (absent.c). */
 #include "exchange/exchange.h"
 
 #include "base/log.h"
@@ -166,6 +167,12 @@ static const struct step {
     {"redeliver", step_redeliver}, {"call", step_call},         {"reply", step_reply},
 };
 
+/* True: a reply cannot reach the client now. */
+static bool is_left(const struct exchange *x)
+{
+    return x->aborted || (x->outlet->is_lost && x->outlet->is_lost(x));
+}
+
 /* A step that returned WAIT runs again when the exchange is resumed.  Each step sees from its own
  * fields how far it has come. */
 static void exchange_run(struct exchange *x)
@@ -183,8 +190,11 @@ static void exchange_run(struct exchange *x)
         else if (result == STEP_WAIT && !x->resumed)
             break;
     }
-    if (result != STEP_DONE)
-        x->running = false;
+    if (result == STEP_DONE)
+        return;
+    x->running = false;
+    if (x->call && unlikely(is_left(x)))
+        exchange_leave(x);
 }
 
 void exchange_resume(struct exchange *x)
@@ -195,16 +205,23 @@ void exchange_resume(struct exchange *x)
         exchange_run(x);
 }
 
-/* A modern client that disconnects has cancelled.  A legacy client may come back for its answer. */
+void exchange_reply(struct exchange *x)
+{
+    x->step = countof(steps) - 1;
+    exchange_run(x);
+}
+
+/* A modern client that disconnects has cancelled.  A legacy client may come back for its answer.  An
+ * exchange that waits for its call ends now, the others when their wait is over. */
 void exchange_gone(struct exchange *x)
 {
     x->aborted = true;
     if (x->batch)
         batch_gone(x->batch);
-    if (x->listen)
+    else if (x->listen)
         exchange_listen_gone(x);
-    else if (x->call && mcp_era(x->era)->disconnect_cancels)
-        call_unwanted(&x->listener, STR("client disconnected"));
+    else if (x->call && !x->running)
+        exchange_leave(x);
     else if (mcp_era(x->era)->disconnect_cancels)
         x->unwanted = true;
     else
@@ -215,6 +232,11 @@ static void exchange_finish(struct exchange *x)
 {
     measure_exchange(x);
     caller_spend(&x->caller, x->out.n);
+    exchange_end(x);
+}
+
+void exchange_end(struct exchange *x)
+{
     list_remove(&x->before_call);
     call_detach(&x->listener);
     session_plan_release(&x->session_plan); /* made for a call that was then refused */

@@ -8,23 +8,28 @@
     64 /* bytes: a longer value is not a level, and is not copied into the call's memory */
 
 /* Only a legacy client with a transport can answer, and only to a legacy server. */
-static bool ask_client(struct exchange *x, const struct mcp_message *m)
+bool exchange_ask(struct services *sv, struct call *c, const struct mcp_message *m,
+                  bool (*say)(void *arg, struct str json), void *arg)
 {
-    struct call *c = x->call;
     struct buf text;
     bool sent = true; /* also at the limit: the hub has then answered the server */
 
-    if (!mcp_era(x->era)->asks_by_requests || !c->transport)
+    if (!mcp_era(c->client_era)->asks_by_requests || !c->transport)
         return false;
     buf_init(&text, MAX_MESSAGE);
-    struct ask *a = hub_ask(x->sv->hub, c->pending.link, &c->pending, m, c->transport, &text);
+    struct ask *a = hub_ask(sv->hub, c->pending.link, &c->pending, m, c->transport, &text);
     if (a) {
-        sent = exchange_say(x, buf_str(&text), OUTLET_MUST);
+        sent = say(arg, buf_str(&text));
         if (!sent)
             hub_unask(a);
     }
     buf_release(&text);
     return sent;
+}
+
+static bool say_question(void *exchange, struct str json)
+{
+    return exchange_say(exchange, json, OUTLET_MUST);
 }
 
 /* A modern client gets log lines only for a request that asked for them, and from that level up. */
@@ -62,7 +67,7 @@ bool exchange_tell(struct exchange *x, const struct mcp_message *m)
     bool is_log = str_eq(m->method, STR("notifications/message"));
 
     if (m->kind == MCP_REQUEST)
-        return ask_client(x, m);
+        return exchange_ask(x->sv, x->call, m, say_question, x);
     if ((is_log && !wants_log(x, m)) || !wants_change(x, m))
         return true; /* dropped */
     return exchange_say(x, m->doc.text, mcp_is_droppable(m) ? OUTLET_MAY : OUTLET_MUST);

@@ -5,12 +5,13 @@ import json
 import re
 import socket
 import struct
+import time
 
 import pytest
 
 from commands import Executions, events, hang_up, wait_read
 from harness import DEADLINE_S, Client, Connection, wait_for
-from scripted import Background, get, open_gate, script
+from scripted import Background, get, note, open_gate, script
 
 PLAIN = '2025-06-18'  # no event ids on slow answers: a dropped connection leaves nothing to resume
 RESUMABLE = '2025-11-25'
@@ -26,6 +27,15 @@ def counted(hf, what):
     text = hf.get('/metrics').body.decode()
     found = re.search(r'holdfast_undelivered_results_total\{what="%s"\} (\d+)' % what, text)
     return int(found.group(1)) if found else 0
+
+
+def waiting(hf):
+    """Requests whose client waits."""
+    return int(re.search(r'^holdfast_requests_in_flight (\d+)$', hf.get('/metrics').body.decode(), re.M).group(1))
+
+
+def running(hf):
+    return int(re.search(r'^holdfast_calls_in_flight (\d+)$', hf.get('/metrics').body.decode(), re.M).group(1))
 
 
 class Call:
@@ -378,3 +388,117 @@ def test_store_failing__what_is_kept_is_handed_out_once_all_the_same(holdfast, s
     assert len(good) - len(redelivered) <= executed
     wait_for(lambda: not [w for _, w in Executions().read(hf).of_tool('script') if w == 'open'], 'every outcome')
     assert len(Executions().read(hf).of_tool('script')) == executed
+
+
+def outcomes(hf):
+    return [outcome for _, outcome in Executions().read(hf).of_tool('script')]
+
+
+@pytest.mark.parametrize('version', [PLAIN, RESUMABLE])
+def test_client_that_left__ends_its_request_while_the_call_runs(holdfast, server, version):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf, version)
+    call = Call(server, result_of('it ran'))
+    later = call.send(client)
+    server.wait('tools/call', 1)
+    if version == RESUMABLE:
+        assert later.event()['id']
+    assert (waiting(hf), running(hf)) == (1, 1)
+    hang_up(hf, later.connection)
+    wait_for(lambda: waiting(hf) == 0, 'the request to end')
+    assert running(hf) == 1 and outcomes(hf) == ['open']
+    open_gate(call.gate)
+    wait_for(lambda: outcomes(hf) == ['ok'], 'the outcome')
+    hf.restart()
+    assert is_redelivered(call.ask(client)) and len(server.calls()) == 1
+
+
+def test_client_that_left__finds_all_messages_on_its_stream(holdfast, server):
+    """The exchange has ended: progress, a question and the result reach the stream that is resumed."""
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf, RESUMABLE)
+    first, second = server.gate(), server.gate()
+    with script(client, {'wait': first}, {'progress': 7}, {'send': note('notifications/message', level='info', data='x')},
+                {'wait': second}, {'result': result_of('it ran')},
+                meta={'progressToken': 'mine'}) as later:
+        last = later.event()['id']
+        server.wait('tools/call', 1)
+        hang_up(hf, later.connection)
+    wait_for(lambda: waiting(hf) == 0, 'the request to end')
+    open_gate(first)
+    stream = get(client, last)
+    assert stream.event()['id'], 'the priming event'
+    progress = json.loads(stream.message())
+    assert progress['method'] == 'notifications/progress' and progress['params']['progressToken'] == 'mine'
+    assert json.loads(stream.message())['method'] == 'notifications/message'
+    assert waiting(hf) == 0 and running(hf) == 1
+    open_gate(second)
+    assert json.loads(stream.message())['result']['content'][0]['text'] == 'it ran'
+    stream.close()
+    assert outcomes(hf) == ['ok'] and counted(hf, 'kept') == 0
+
+
+def test_client_that_left__counts_against_its_limits_until_the_call_is_over(holdfast, server):
+    hf = holdfast({'srv': server.entry}, {'limits': {'calls': 1}})
+    client = connect(hf)
+    call = Call(server, result_of('it ran'))
+    call.leave(client)
+    wait_for(lambda: waiting(hf) == 0, 'the request to end')
+    other = Call(server, result_of('another'))
+    open_gate(other.gate)
+    assert '1 call at a time' in other.ask(client)['result']['content'][0]['text']
+    open_gate(call.gate)
+    wait_for(lambda: running(hf) == 0, 'the call to end')
+    assert other.ask(client)['result'] == other.result
+    assert is_redelivered(call.ask(client)) and len(server.calls()) == 2
+
+
+def test_client_that_left__behind_a_batch(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf, '2025-03-26')
+    gate = server.gate()
+    calls = [{'jsonrpc': '2.0', 'id': n, 'method': 'tools/call', 'params': {
+        'name': 'script', 'arguments': {'steps': [{'wait': gate}, {'result': result_of(str(n))}]}}} for n in range(3)]
+    body = json.dumps([*calls, {'jsonrpc': '2.0', 'id': 9, 'method': 'ping'}]).encode()
+    connection = hf.connection()
+    connection.send(connection.head_bytes('POST', '/mcp/srv', client.headers_for('tools/call', {}), body) + body)
+    server.wait('tools/call', 3)
+    assert (waiting(hf), running(hf)) == (4, 3), 'the batch and its calls'
+    hang_up(hf, connection)
+    wait_for(lambda: waiting(hf) == 0, 'the requests to end')
+    assert running(hf) == 3
+    open_gate(gate)
+    wait_for(lambda: outcomes(hf) == ['ok'] * 3 and running(hf) == 0, 'the outcomes')
+    assert counted(hf, 'kept') == 0, 'results of a batch are not stored'
+
+
+def test_client_that_left__is_counted_when_its_call_is_over(holdfast, server):
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf)
+    call = Call(server, result_of('it ran'))
+
+    def answered():
+        found = re.search(r'holdfast_requests_total\{method="tools/call",status="2xx"\} (\d+)', hf.get('/metrics').body.decode())
+        return int(found.group(1)) if found else 0
+    call.leave(client)
+    wait_for(lambda: waiting(hf) == 0, 'the request to end')
+    assert answered() == 0
+    open_gate(call.gate)
+    wait_for(lambda: running(hf) == 0, 'the call to end')
+    assert answered() == 1
+
+
+@pytest.mark.parametrize('after_ms', [0, 1, 2, 3, 5, 8, 13])
+def test_client_that_left__at_any_moment_of_its_call(holdfast, server, after_ms):
+    """Before the intent, while it is written, while the server answers, while the outcome is written."""
+    hf = holdfast({'srv': server.entry})
+    client = connect(hf)
+    calls = [Call(server, result_of(str(n))) for n in range(30)]
+    for call in calls:
+        open_gate(call.gate)
+        with call.send(client):
+            time.sleep(after_ms / 1000)
+    wait_for(lambda: waiting(hf) == 0 and running(hf) == 0, 'every call to end')
+    for call in calls:
+        assert call.ask(client)['result']['content'] == call.result['content']
+    assert not [w for w in outcomes(hf) if w != 'ok']

@@ -472,6 +472,54 @@ TEST(test_call__survives_the_loss_of_its_listener_in_every_state)
     }
 }
 
+/* In the memory of the call, as the exchange leaves it there. */
+static struct ear *stand_in;
+
+static void stand_in_takes_over(void)
+{
+    stand_in = arena_alloc(the_call->mem, sizeof(*stand_in));
+    ear_attach(stand_in, the_call);
+    stand_in->is_away = true;
+    call_detach(&the_ear.listener);
+    call_client_lost(the_call);
+}
+
+static unsigned stand_in_over; /* the stand-in itself is freed with the call */
+
+static void count_over(struct call_listener *l)
+{
+    stand_in_over += l->call->has_answer;
+    ear_over(l);
+}
+
+static void counted_stand_in_takes_over(void)
+{
+    static struct call_listener_ops ops;
+
+    ops = ear_ops;
+    ops.over = count_over;
+    stand_in_takes_over();
+    stand_in->listener.ops = &ops;
+}
+
+TEST(test_call__keeps_its_result_when_a_stand_in_takes_over_in_every_state)
+{
+    for (size_t i = 0; i < countof(states); i++) {
+        struct rig r;
+        rig_open(&r);
+        stand_in_over = 0;
+        act_in(&r, states[i], counted_stand_in_takes_over);
+        while (n_kept(&r) == 0)
+            loop_turn(r.loop);
+        assert_int_equal(the_ear.n_over, 0);
+        assert_int_equal(stand_in_over, 1);
+        assert_int_equal(n_runs, 1);
+        assert_str(recorded_outcome(&r), "ok");
+        assert_int_equal(n_kept(&r), 1);
+        rig_close(&r);
+    }
+}
+
 static void client_cancels(void)
 {
     call_cancel(the_call, STR("test"));
