@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The beginning of an exchange: copies the arrival of any outlet (an HTTP request, an item of a
- * batch, a line of a pipe, a stream of 2024) and sets the defaults of the other members.  Then
- * steps.c drives the exchange. */
+/* The beginning and the end of an exchange.  At the beginning the arrival of any outlet (an HTTP
+ * request, an item of a batch, a line of a pipe, a stream of 2024) is copied, and the other members
+ * get their defaults.  Then steps.c drives the exchange.  At the end everything is released. */
 #include "exchange/exchange.h"
 
 #include "base/clock.h"
@@ -67,4 +67,26 @@ void exchange_start(struct services *sv, const struct arrival *a)
     if (x->outlet->begin)
         x->outlet->begin(x);
     exchange_resume(x);
+}
+
+void exchange_end(struct exchange *x)
+{
+    list_remove(&x->before_call);
+    call_detach(&x->listener);
+    session_plan_release(&x->session_plan); /* made for a call that was then refused */
+    exchange_release_secrets(x);
+    if (x->take)
+        undelivered_take_release(x->take);
+    deadline_clear(&x->slow);
+    if (x->up)
+        upstream_unref(x->up);
+    exchange_release_session_catalogs(x);
+    if (x->has_plan)
+        plan_release(&x->plan);
+    catalog_unref(x->catalog);
+    session_unref(x->session);
+    transport_unref(x->transport);
+    caller_release(&x->caller);
+    x->sv->front->under_way--;
+    x->outlet->finish(x); /* may free x */
 }

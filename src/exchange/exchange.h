@@ -130,7 +130,7 @@ struct exchange {
 void exchange_resume(struct exchange *x); /* the awaited thing has happened */
 /* Runs the reply step of an exchange that was made for it (absent.c). */
 void exchange_reply(struct exchange *x);
-/* Releases what x holds, and x itself.  Its reply was written, or it has none. */
+/* arrive.c: releases what x holds, and x itself.  Its reply was written, or it has none. */
 void exchange_end(struct exchange *x);
 /* x->change, made at the first call. */
 struct transport_change *exchange_change(struct exchange *x);

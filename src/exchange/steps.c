@@ -234,25 +234,3 @@ static void exchange_finish(struct exchange *x)
     caller_spend(&x->caller, x->out.n);
     exchange_end(x);
 }
-
-void exchange_end(struct exchange *x)
-{
-    list_remove(&x->before_call);
-    call_detach(&x->listener);
-    session_plan_release(&x->session_plan); /* made for a call that was then refused */
-    exchange_release_secrets(x);
-    if (x->take)
-        undelivered_take_release(x->take);
-    deadline_clear(&x->slow);
-    if (x->up)
-        upstream_unref(x->up);
-    exchange_release_session_catalogs(x);
-    if (x->has_plan)
-        plan_release(&x->plan);
-    catalog_unref(x->catalog);
-    session_unref(x->session);
-    transport_unref(x->transport);
-    caller_release(&x->caller);
-    x->sv->front->under_way--;
-    x->outlet->finish(x); /* may free x */
-}
