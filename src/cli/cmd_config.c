@@ -95,7 +95,7 @@ int cmd_config(struct cli *cli)
         struct cli_nearest near = cli_nearest_to(str_of(verb));
         cli_nearest_offer(&near, "check");
         cli_nearest_offer(&near, "show");
-        return cli_unknown_verb(cli, &near, "say config check or config show");
+        return cli_unknown_verb(cli, &near, "config needs check or show");
     }
     if (!config_load(&source, &config, &err))
         return cli_fail(cli, &err);

@@ -12,10 +12,10 @@ struct row {
 
 static const struct row exit_codes[] = {
     {"0", "done"},
-    {"1", "failed for another reason"},
-    {"2", "the command line is not understood"},
+    {"1", "any other failure"},
+    {"2", "the command line has a mistake"},
     {"3", "not authenticated, or not allowed"},
-    {"4", "not reachable"},
+    {"4", "the server or Holdfast cannot be reached"},
     {"5", "the tool reported an error"},
     {"6", "conflict"},
     {"7", "bad configuration, or start refused"},
@@ -27,34 +27,32 @@ static const struct row exit_codes[] = {
 static const struct row environment[] = {
     {"HOLDFAST_CONFIG", "configuration file, when --config is not given"},
     {"HOLDFAST_LOG_LEVEL", "debug, info, warn or error, when --log-level is not given"},
-    {"HOLDFAST_KEY", "a key that holdfast stdio speaks for, and holdfast docs with --url; without "
-                     "one it is the local admin"},
-    {"VISUAL, EDITOR", "the editor that holdfast docs review opens"},
+    {"HOLDFAST_KEY", "key that holdfast stdio and commands with --url authenticate with; without "
+                     "it holdfast stdio acts as the local admin"},
+    {"VISUAL, EDITOR", "editor that holdfast docs review opens"},
     {"DATABASE_URL",
-     "PostgreSQL to keep everything in (postgresql://…) instead of the data directory"},
-    {"REDIS_URL", "Redis to cache sessions in (redis://, rediss:// or unix://), beside a "
-                  "PostgreSQL that several "
-                  "nodes share"},
+     "PostgreSQL (postgresql://…) that stores everything instead of the data directory"},
+    {"REDIS_URL", "Redis that caches sessions (redis://, rediss:// or unix://); for nodes that "
+                  "share a PostgreSQL"},
     {"HOLDFAST_AUDIT_KEY_FILE",
-     "file of the audit key, when it is not audit.key in the data directory; nodes on one "
-     "PostgreSQL use the same key"},
+     "file of the audit key (default: DATA/audit.key); nodes on one PostgreSQL use the same key"},
     {"HOLDFAST_TOKEN_KEY_FILE",
-     "the file of the key that signs access tokens, for nodes that share a database; else "
-     "DATA/token.key, which is made at the first start"},
-    {"HOLDFAST_MASTER_KEY_FILE",
-     "file of the master key that seals stored credentials, when it is not master.key in the data "
-     "directory; nodes on one PostgreSQL use the same key"},
+     "file of the key that signs access tokens (default: DATA/token.key, made at the first start); "
+     "nodes on one PostgreSQL use the same key"},
+    {"HOLDFAST_MASTER_KEY_FILE", "file of the master key that seals stored credentials (default: "
+                                 "DATA/master.key); nodes on one PostgreSQL use the same key"},
     {"CREDENTIALS_DIRECTORY",
-     "set by systemd: the master, audit and token keys are its holdfast-master-key, "
-     "holdfast-audit-key and holdfast-token-key, where there are such; ${credential:NAME} in the "
+     "directory of credentials, set by systemd; its files holdfast-master-key, holdfast-audit-key "
+     "and holdfast-token-key are used as those keys if they exist, and ${credential:NAME} in the "
      "configuration reads any of its files"},
-    {"XDG_CONFIG_HOME", "where holdfast/holdfast.json is looked for; ~/.config when not set"},
-    {"XDG_DATA_HOME",
-     "where the data directory holdfast is, when --data is not given; ~/.local/share "
-     "when not set"},
-    {"STATE_DIRECTORY", "the data directory, when a service manager sets it"},
-    {"NO_COLOR", "no colour, whatever the output is"},
-    {"CLICOLOR_FORCE", "colour although the output is no terminal"},
+    {"XDG_CONFIG_HOME",
+     "directory in which holdfast/holdfast.json is looked for (default: ~/.config)"},
+    {"XDG_DATA_HOME", "directory of the data directory holdfast, when --data is not given "
+                      "(default: ~/.local/share)"},
+    {"STATE_DIRECTORY",
+     "data directory of a service, set by the service manager, when --data is not given"},
+    {"NO_COLOR", "if set, output has no colour, even on a terminal"},
+    {"CLICOLOR_FORCE", "if set, output has colour even if it is not a terminal"},
     {NULL, NULL},
 };
 
@@ -69,30 +67,21 @@ static const struct topic {
 };
 
 static const char config_page_head[] =
-    "# Configuration\n\n"
-    "Printed by `holdfast help --markdown config`.\n\n"
-    "The file is `--config FILE`, else `HOLDFAST_CONFIG`, `./holdfast.json`,\n"
-    "`$XDG_CONFIG_HOME/holdfast/holdfast.json` or `/etc/holdfast/holdfast.json`, the first there "
-    "is; with "
-    "none,\nthe defaults below. It is JSON with comments and trailing commas. `servers` may stand "
-    "for\n"
-    "`mcpServers`.\n\n"
-    "In strings `${VAR}` and `${env:VAR}` become the value of an environment variable, which must "
-    "be set;\n"
-    "`${VAR:-default}` needs none; `${credential:NAME}` is what the file NAME in "
-    "`$CREDENTIALS_DIRECTORY`\n"
-    "holds (systemd: `LoadCredential=NAME:…`), without the end of its last line; "
-    "`${workspaceFolder}`,\n"
-    "`${workspaceFolderBasename}`, `${userHome}`, `${pathSeparator}` and `${/}` are what editors "
-    "mean by them;\n"
-    "`$${` is a plain `${`. See [other clients' configurations](../other-clients.md).\n"
-    "Durations are written `30m`, `24h`, `1h30m`, or as a number of seconds; sizes `4MiB`, "
-    "`16KiB`, or\n"
-    "as a number of bytes. A file that others can read and that holds secrets itself is warned "
-    "of.\n\n"
-    "`holdfast config check` says what is wrong and where; `holdfast config show` prints what is "
-    "in\n"
-    "effect, without secrets.\n\n";
+    "# Configuration\n\nPrinted by `holdfast help --markdown config`.\n\nThe file is `--config "
+    "FILE`, else `HOLDFAST_CONFIG`, `./holdfast.json`,\n`$XDG_CONFIG_HOME/holdfast/holdfast.json` "
+    "or `/etc/holdfast/holdfast.json`, whichever exists\nfirst. Without a file the defaults below "
+    "are used. The file is JSON with comments and trailing commas.\n`servers` is accepted as "
+    "another name of `mcpServers`.\n\nIn strings `${VAR}` and `${env:VAR}` become the value of an "
+    "environment variable, which must be set.\n`${VAR:-default}` is the default if the variable is "
+    "not set. `${credential:NAME}` is the content of the file NAME in\n`$CREDENTIALS_DIRECTORY` "
+    "(systemd: `LoadCredential=NAME:…`), without its last line break. "
+    "`${workspaceFolder}`,\n`${workspaceFolderBasename}`, `${userHome}`, `${pathSeparator}` and "
+    "`${/}` have the same meaning as in editors.\n`$${` is a plain `${`. See [other clients' "
+    "configurations](../other-clients.md).\nDurations are written `30m`, `24h`, `1h30m`, or as a "
+    "number of seconds; sizes `4MiB`, `16KiB`, or\nas a number of bytes. Holdfast warns about a "
+    "file that contains secrets and that other users can read.\n\n`holdfast config check` names "
+    "each mistake and its place; `holdfast config show` prints the values in\neffect, without "
+    "secrets.\n\n";
 
 static const char redaction_page_head[] =
     "# Redaction\n\n"
@@ -164,7 +153,8 @@ static int unknown_topic(const struct cli *cli, const char *word)
     if (near.name)
         return cli_usage(cli, "there is no help on \"%.100s\"; did you mean \"%s\"?", word,
                          near.name);
-    return cli_usage(cli, "there is no help on \"%.100s\"; holdfast help lists the commands", word);
+    return cli_usage(
+        cli, "there is no help on \"%.100s\"; run holdfast help for the list of commands", word);
 }
 
 int cmd_help(struct cli *cli)
@@ -175,10 +165,10 @@ int cmd_help(struct cli *cli)
     int status = 0;
 
     if (cli->n_args > 1)
-        return cli_usage(cli, "help explains one thing at a time");
+        return cli_usage(cli, "help takes one topic; run holdfast help for the list");
     buf_init(&out, 1024 * 1024);
     if (markdown && !(word && cli_help_page(word, &out)))
-        status = cli_usage(cli, "--markdown prints the page of config, cli or redaction");
+        status = cli_usage(cli, "--markdown needs the name of a page: config, cli or redaction");
     else if (!markdown && !word)
         cli_help_all(&out);
     else if (!markdown && !add_topic(word, &out))

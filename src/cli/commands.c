@@ -8,23 +8,26 @@
 
 #define CONFIG_FLAG                                                                                \
     {                                                                                              \
-        "--config", "FILE", "configuration to use instead of the one found"                        \
+        "--config", "FILE",                                                                        \
+            "configuration file (default: HOLDFAST_CONFIG, else the first holdfast.json found)"    \
     }
 #define DATA_FLAG                                                                                  \
     {                                                                                              \
-        "--data", "DIR", "data directory"                                                          \
+        "--data", "DIR", "data directory (default: ~/.local/share/holdfast)"                       \
     }
 #define JSON_FLAG                                                                                  \
     {                                                                                              \
-        "--json", NULL, "print JSON (one object a line for lists)"                                 \
+        "--json", NULL, "print JSON; a list is one object per line"                                \
     }
 #define URL_FLAG                                                                                   \
     {                                                                                              \
-        "--url", "URL", "ask a Holdfast that listens there, with the key in HOLDFAST_KEY"          \
+        "--url", "URL",                                                                            \
+            "ask the Holdfast at this address, with the key in HOLDFAST_KEY (default: the data "   \
+            "directory)"                                                                           \
     }
 #define QUIET_FLAG                                                                                 \
     {                                                                                              \
-        "--quiet", NULL, "do not say which data directory is used"                                 \
+        "--quiet", NULL, "do not print which data directory is used"                               \
     }
 #define END                                                                                        \
     {                                                                                              \
@@ -33,14 +36,16 @@
 
 static const struct cli_flag up_flags[] = {
     CONFIG_FLAG,
-    {"--listen", "HOST:PORT", "address to listen on; others than loopback need auth and TLS"},
+    {"--listen", "HOST:PORT",
+     "address to listen on (default: 127.0.0.1:4653); an address beyond loopback needs auth and "
+     "TLS"},
     DATA_FLAG,
-    {"--log-level", "LEVEL", "debug, info, warn or error"},
+    {"--log-level", "LEVEL", "debug, info, warn or error (default: info)"},
     END,
 };
 static const struct cli_flag stdio_flags[] = {
-    {"--server", "NAME", "serve this server only, with its own names"},
-    {"--profile", "NAME", "serve a profile"},
+    {"--server", "NAME", "serve this server only, with its own tool names (default: all servers)"},
+    {"--profile", "NAME", "serve this profile"},
     {"--search", NULL, "serve find and run over all servers, without a profile"},
     CONFIG_FLAG,
     DATA_FLAG,
@@ -52,17 +57,17 @@ static const struct cli_flag json_flags[] = {JSON_FLAG, END};
 static const struct cli_flag help_flags[] = {
     {"--markdown", NULL, "print the reference page of config, cli or redaction"}, END};
 static const struct cli_flag audit_flags[] = {
-    {"-n", "N", "how many (tail)"},
-    {"--follow", NULL, "go on with new ones (tail)"},
+    {"-n", "N", "number of calls to begin with (tail; default: 20)"},
+    {"--follow", NULL, "print new calls as they are made, until interrupted (tail)"},
     {"-f", NULL, "the same as --follow (tail)"},
-    {"--session", "ID", "only this session (row id)"},
-    {"--server", "NAME", "only this server"},
-    {"--tool", "NAME", "only this tool"},
+    {"--session", "ID", "only records of this session, by its row id"},
+    {"--server", "NAME", "only records of this server"},
+    {"--tool", "NAME", "only records of this tool"},
     {"--outcome", "WORD",
-     "only this outcome: ok, tool_error, error, timeout, cancelled, refused, "
+     "only calls with this outcome: ok, tool_error, error, timeout, cancelled, refused, "
      "upstream_lost, indeterminate, redelivered, open"},
-    {"--since", "DURATION", "not older than this: 30m, 24h"},
-    {"--limit", "N", "at most so many (list, events)"},
+    {"--since", "DURATION", "only records younger than this, such as 30m or 24h (default: all)"},
+    {"--limit", "N", "print at most this many (list, events; default: 50)"},
     DATA_FLAG,
     URL_FLAG,
     JSON_FLAG,
@@ -72,22 +77,27 @@ static const struct cli_flag audit_flags[] = {
 static const struct cli_flag key_flags[] = {
     {"--tenant", "NAME",
      "tenant of the key (create; default: default), or list only this tenant (list)"},
-    {"--name", "TEXT", "what people call it (create)"},
+    {"--name", "TEXT", "name of the key for people (create)"},
     {"--role", "ROLE", "admin, member, auditor or service (create; default: member)"},
-    {"--user", "NAME", "the user it speaks for; without one it speaks for itself (create)"},
-    {"--server", "NAME", "only this server; may be repeated, and * stands for any rest (create)"},
+    {"--user", "NAME", "user that the key acts for (create; default: none, it acts for itself)"},
+    {"--server", "NAME",
+     "only this server; may be repeated; * at the end stands for any characters (create; default: "
+     "all servers)"},
     {"--tool", "NAME",
-     "only this tool, as server__tool; likewise; without --server also only its server (create)"},
-    {"--folder", "NAME", "only this folder of documents; likewise (create)"},
-    {"--review", NULL, "may accept and reject suggestions (create)"},
-    {"--read-only", NULL, "may not change documents (create)"},
+     "only this tool, as server__tool; may be repeated, with * as above; without --server the key "
+     "is limited to the servers of these tools (create)"},
+    {"--folder", "NAME",
+     "only this folder of documents; may be repeated, with * as above (create)"},
+    {"--review", NULL, "allow the key to accept and reject suggestions (create)"},
+    {"--read-only", NULL, "forbid the key to change documents (create)"},
     {"--limit", "NAME=LIMIT",
-     "what it may use: requests=600/m, bytes=50MiB/m, calls=8, children=4; may be repeated "
-     "(create)"},
-    {"--expires", "DURATION", "the key expires after this time: 12h, 90d (create; default: never)"},
+     "limit of the key: requests=600/m, bytes=50MiB/m, calls=8 or children=4; may be repeated "
+     "(create; default: limits.key of the configuration)"},
+    {"--expires", "DURATION",
+     "time after which the key expires, such as 12h or 90d (create; default: never)"},
     {"--new-file", "FILE", "file with the new master key (rotate-master; default: a random key)"},
     {"--reseal", NULL,
-     "new keys for tenants too, and all credentials sealed again (rotate-master)"},
+     "also make new keys for the tenants and seal all stored credentials again (rotate-master)"},
     DATA_FLAG,
     URL_FLAG,
     JSON_FLAG,
@@ -97,8 +107,10 @@ static const struct cli_flag key_flags[] = {
 static const struct cli_flag user_flags[] = {
     {"--tenant", "NAME", "tenant of the user (default: default)"},
     {"--role", "ROLE", "admin, member, auditor or service (create; default: member)"},
-    {"--password-file", "FILE", "its first line is the password; - for standard input"},
-    {"--revoke", "ID", "ends this sign-in, or all (sessions)"},
+    {"--password-file", "FILE",
+     "file whose first line is the password, or - for standard input (create, passwd; default: ask "
+     "on the terminal)"},
+    {"--revoke", "ID", "end the sign-in with this id; all ends every one of them (sessions)"},
     DATA_FLAG,
     URL_FLAG,
     JSON_FLAG,
@@ -106,8 +118,9 @@ static const struct cli_flag user_flags[] = {
     END,
 };
 static const struct cli_flag servers_flags[] = {
-    {"--all", NULL, "every tool that is not as it was approved (approve)"},
-    {"--digest", "HEX", "only if the tool still has the digest that diff has shown (approve)"},
+    {"--all", NULL, "approve every tool that differs from its approved definition (approve)"},
+    {"--digest", "HEX",
+     "approve only if the tool still has this digest, as printed by diff (approve)"},
     CONFIG_FLAG,
     DATA_FLAG,
     URL_FLAG,
@@ -117,10 +130,11 @@ static const struct cli_flag servers_flags[] = {
 };
 static const struct cli_flag db_flags[] = {
     {"--dry-run", NULL, "print the SQL that would run, and change nothing"},
-    {"--to", "N", "go back to this schema (rollback; default: one back)"},
-    {"--yes", NULL, "go back although that deletes data (rollback)"},
+    {"--to", "N", "schema to go back to (rollback; default: the one before)"},
+    {"--yes", NULL, "confirm that going back deletes data (rollback)"},
     DATA_FLAG,
-    {"--database-url", "URL", "the PostgreSQL to use instead of what DATABASE_URL says"},
+    {"--database-url", "URL",
+     "PostgreSQL database (default: DATABASE_URL, else the data directory)"},
     JSON_FLAG,
     END,
 };
@@ -148,7 +162,7 @@ static const struct cli_command own[] = {
         .name = "config",
         .group = "Run",
         .usage = "check|show [--config FILE]",
-        .summary = "Check the configuration, or print what is in effect.",
+        .summary = "Check the configuration, or print the values in effect.",
         .examples = {"holdfast config check", "holdfast config show --config ./holdfast.json"},
         .flags = config_flags,
         .run = cmd_config,
@@ -157,8 +171,8 @@ static const struct cli_command own[] = {
         .name = "audit",
         .group = "Look",
         .usage = "tail|list|events|show ID|verify [flags]",
-        .summary = "Read the record of tool calls and of what happened to tools, and prove that it "
-                   "is whole.",
+        .summary = "Read the audit record of tool calls and of changes to tools, and verify that "
+                   "it is complete.",
         .examples = {"holdfast audit list --since 1h --outcome tool_error",
                      "holdfast audit events --server files"},
         .flags = audit_flags,
@@ -170,8 +184,7 @@ static const struct cli_command own[] = {
         .usage = "create [flags] | list [--tenant NAME] | revoke ID | rotate-master [flags] | "
                  "rotate-token",
         .summary =
-            "Make, list and revoke the keys that clients authenticate with; renew the master "
-            "key that seals stored credentials, and the one that signs access tokens.",
+            "Create, list and revoke the keys of clients; rotate the master key and the token key.",
         .examples = {"holdfast key create --name laptop --server files --expires 90d",
                      "holdfast key revoke 3k9x0q2m7a1z"},
         .flags = key_flags,
@@ -182,7 +195,7 @@ static const struct cli_command own[] = {
         .group = "Run",
         .usage =
             "create NAME | passwd NAME | disable NAME | enable NAME | sessions NAME [--revoke ID]",
-        .summary = "Users who sign in with a password, and where they are signed in.",
+        .summary = "Create, disable and enable users with passwords; list and end their sign-ins.",
         .examples = {"holdfast user create ada --role admin",
                      "holdfast user sessions ada --revoke all"},
         .flags = user_flags,
@@ -192,7 +205,7 @@ static const struct cli_command own[] = {
         .name = "servers",
         .group = "Look",
         .usage = "list | show NAME | diff NAME [TOOL] | approve NAME TOOL|--all",
-        .summary = "The servers, what their tools were last seen to be, and who may be trusted.",
+        .summary = "List the servers, show what changed in their tools, and approve changes.",
         .examples = {"holdfast servers diff files", "holdfast servers approve files read_file"},
         .flags = servers_flags,
         .run = cmd_servers,
@@ -201,7 +214,8 @@ static const struct cli_command own[] = {
         .name = "db",
         .group = "Look",
         .usage = "migrate [--dry-run] | status | rollback [--to N] --yes",
-        .summary = "Bring the database's schema up, look at it, or go back.",
+        .summary =
+            "Migrate the database to this version's schema, show its schema, or roll it back.",
         .examples = {"holdfast db status", "holdfast db migrate --dry-run"},
         .flags = db_flags,
         .run = cmd_db,
@@ -290,8 +304,8 @@ void cli_help_all(struct buf *out)
             if (strcmp(c->group, groups[g]) == 0)
                 buf_addf(out, "  %-10s %s\n", c->name, c->summary);
     }
-    buf_addz(out,
-             "\nholdfast help COMMAND says more; holdfast help exit-codes and environment too.\n");
+    buf_addz(out, "\nFor more, run holdfast help COMMAND, holdfast help exit-codes or holdfast "
+                  "help environment.\n");
 }
 
 void cli_help_markdown(struct buf *out)

@@ -126,19 +126,20 @@ bool option_read_limits(const struct js_binding *b, const struct js_field *f,
         .name = key, .kind = JS_BIND_CUSTOM, .read = option_read_limit,                            \
         .offset = offsetof(type, member[which]), .help = text                                      \
     }
-#define LIMIT_ROWS(type, member, Who, who)                                                         \
+#define LIMIT_ROWS(type, member, who)                                                              \
     LIMIT_ROW("requests", type, member, LIMIT_REQUESTS,                                            \
-              Who " may make so many requests, MCP and REST, in a time (s, m, h, d), with room "   \
-                  "for a burst: 600/m, or 600/m burst 100. As many at once as in the time unless " \
-                  "told; none for no limit."),                                                     \
+              "Requests, MCP and REST, that " who                                                  \
+              " may make per s, m, h or d, such as 600/m. 600/m burst 100 allows at most 100 of "  \
+              "them at once; without burst all of them may come at once. none means no limit."),   \
         LIMIT_ROW("bytes", type, member, LIMIT_BYTES,                                              \
-                  "Bytes of requests and answers together, likewise: 50MiB/m. What passes the "    \
-                  "limit is still answered; what comes next waits."),                              \
+                  "Bytes of requests and answers together, written like requests: 50MiB/m. A "     \
+                  "request that passes the limit is still answered; later ones are refused until " \
+                  "the limit allows them."),                                                       \
         LIMIT_ROW("calls", type, member, LIMIT_CALLS,                                              \
                   "Calls that " who " may have under way at once."),                               \
         LIMIT_ROW("children", type, member, LIMIT_CHILDREN,                                        \
-                  "Server processes that may run for " who " at once; those that all sessions "    \
-                  "share do not count.")
+                  "Server processes that may run for " who                                         \
+                  " at once. Processes that all sessions share do not count.")
 #define LIMIT_KEY_ROW(type, member)                                                                \
     {                                                                                              \
         .name = "key", .kind = JS_BIND_CUSTOM, .read = option_read_limits,                         \

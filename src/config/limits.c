@@ -90,8 +90,7 @@ bool limit_parse(enum limit_kind kind, struct str text, struct limit *ret, struc
                          kinds[kind].name, kinds[kind].example);
     } else if (l.amount > BUCKET_MAX / l.per_ms || l.burst > BUCKET_MAX / l.per_ms) {
         return error_set(err, ERR_BAD_INPUT,
-                         "\"%s\" is more than can be counted; say it for a shorter time, per s",
-                         kinds[kind].name);
+                         "\"%s\" is too large to count; write it per second (s)", kinds[kind].name);
     }
     *ret = l;
     return true;
@@ -118,10 +117,10 @@ bool option_read_limits(const struct js_binding *b, const struct js_field *f,
     return js_bind(b, v, f->fields, place, err);
 }
 
-const struct js_field limits_fields[] = {LIMIT_ROWS(struct limits, of, "It", "it"), {0}};
+const struct js_field limits_fields[] = {LIMIT_ROWS(struct limits, of, "one key or user"), {0}};
 
 const struct js_field tenant_limits_fields[] = {
-    LIMIT_ROWS(struct limits_config, tenant.of, "The tenant", "it"),
+    LIMIT_ROWS(struct limits_config, tenant.of, "this tenant"),
     LIMIT_KEY_ROW(struct limits_config, key),
     {0},
 };

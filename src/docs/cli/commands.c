@@ -3,15 +3,18 @@
 #include "docs/cli/commands.h"
 
 static const struct cli_flag docs_flags[] = {
-    {"--revision", "N", "which one of its history (show, restore)"},
-    {"--accepted", NULL, "as it reads with everything accepted (show)"},
-    {"--all", NULL, "every change of the document; comments stay (accept, reject)"},
-    {"--text", "TEXT", "write this instead of what is suggested (accept, one)"},
-    {"--reason", "TEXT", "why, for the history (accept, reject, restore, move)"},
-    {"--limit", "N", "at most this many (log; default: 50)"},
-    {"--data", "DIR", "data directory"},
-    {"--url", "URL", "ask a Holdfast that listens there, with the key in HOLDFAST_KEY"},
-    {"--json", NULL, "print JSON (one object a line for lists)"},
+    {"--revision", "N",
+     "revision to use, as listed by log (show, restore; show's default: the current text)"},
+    {"--accepted", NULL, "print the text with all suggestions accepted (show)"},
+    {"--all", NULL, "decide all suggestions of the document; comments stay (accept, reject)"},
+    {"--text", "TEXT", "write this text instead of the suggested one (accept of one suggestion)"},
+    {"--reason", "TEXT", "reason to record in the history (accept, reject, restore, move)"},
+    {"--limit", "N", "print at most this many (log; default: 50)"},
+    {"--data", "DIR", "data directory (default: ~/.local/share/holdfast)"},
+    {"--url", "URL",
+     "ask the Holdfast at this address, with the key in HOLDFAST_KEY (default: the data "
+     "directory)"},
+    {"--json", NULL, "print JSON; a list is one object per line"},
     {NULL, NULL, NULL},
 };
 
@@ -23,7 +26,8 @@ const struct cli_command docs_commands[] = {
                  "NEW-PATH | suggestions [FOLDER|PATH] | accept PATH ID|--all | reject PATH "
                  "ID|--all | review "
                  "[FOLDER|PATH]",
-        .summary = "Documents, their history, and what agents suggest: read it, and decide.",
+        .summary =
+            "Read documents and their history, and accept or reject the suggestions of agents.",
         .examples = {"holdfast docs review Lens",
                      "holdfast docs accept Lens/plan.md --all --reason \"reads better\""},
         .flags = docs_flags,

@@ -159,9 +159,10 @@ TEST(test_cli__stray_arguments_are_refused)
 {
     check_refused("holdfast up now", 2, "holdfast: up takes no argument \"now\"");
     check_refused("holdfast version now", 2, "holdfast: version takes no argument \"now\"");
-    check_refused("holdfast config", 2, "holdfast: say config check or config show");
-    check_refused("holdfast config check show", 2, "holdfast: say config check or config show");
-    check_refused("holdfast help up version", 2, "holdfast: help explains one thing at a time");
+    check_refused("holdfast config", 2, "holdfast: config needs check or show");
+    check_refused("holdfast config check show", 2, "holdfast: config needs check or show");
+    check_refused("holdfast help up version", 2,
+                  "holdfast: help takes one topic; run holdfast help for the list");
 }
 
 static bool parses(struct cli *cli, int argc, const char *const *argv)
@@ -213,8 +214,9 @@ TEST(test_cli_help__explains_every_error_code)
     check_refused("holdfast help sesion_not_found", 2,
                   "holdfast: there is no help on \"sesion_not_found\"; did you mean "
                   "\"session_not_found\"?");
-    check_refused("holdfast help xyzzy", 2,
-                  "holdfast: there is no help on \"xyzzy\"; holdfast help lists the commands");
+    check_refused(
+        "holdfast help xyzzy", 2,
+        "holdfast: there is no help on \"xyzzy\"; run holdfast help for the list of commands");
 }
 
 TEST(test_cli_help__knows_every_exit_status_of_the_error_table)
@@ -240,9 +242,9 @@ TEST(test_cli_help__prints_pages_on_demand_only)
     check_says("holdfast help --markdown cli", "# Commands\n");
     check_says("holdfast help --markdown config", "mcpServers");
     check_refused("holdfast help --markdown up", 2,
-                  "holdfast: --markdown prints the page of config, cli or redaction");
+                  "holdfast: --markdown needs the name of a page: config, cli or redaction");
     check_refused("holdfast help --markdown", 2,
-                  "holdfast: --markdown prints the page of config, cli or redaction");
+                  "holdfast: --markdown needs the name of a page: config, cli or redaction");
 }
 
 TEST(test_cli_version__is_data)

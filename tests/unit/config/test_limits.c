@@ -123,7 +123,7 @@ TEST(test_config__limits_that_are_none_are_refused_in_words)
         {"{\"holdfast\": {\"limits\": {\"key\": {\"key\": {}}}}}",
          "h.json:1:34: unknown key \"key\"; the keys here are requests, bytes, calls, children"},
         {"{\"holdfast\": {\"limits\": {\"bytes\": \"50GiB/d\"}}}",
-         "h.json:1:35: \"bytes\" is more than can be counted; say it for a shorter time, per s"},
+         "h.json:1:35: \"bytes\" is too large to count; write it per second (s)"},
     };
     for (size_t i = 0; i < countof(cases); i++) {
         assert_false(parse(cases[i].text));
