@@ -163,7 +163,7 @@ static void say_endpoints(const struct gateway *g, const char *address)
     const char *scheme = g->tls ? "https" : "http";
 
     if (g->front.config->n_servers > 1)
-        log_info("serving all of them at once",
+        log_info("serving all servers on one endpoint",
                  LS("url", arena_printf(g->mem, "%s://%s/mcp", scheme, address)));
     for (size_t i = 0; i < g->front.config->n_servers && i < MOST_SAID; i++) {
         struct str name = g->front.config->servers[i].name;
@@ -192,7 +192,8 @@ static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct 
     if (!is_unix) {
         address.len = sizeof(address.sa);
         if (getsockname(fd, (struct sockaddr *)&address.sa, &address.len) < 0)
-            return error_set(err, ERR_INTERNAL, "the listening socket has no name");
+            return error_set(err, ERR_INTERNAL,
+                             "the address of the listening socket cannot be read");
         address_format(&address, text, sizeof(text));
         log_info("listening", LZ("address", text));
         say_endpoints(g, text);

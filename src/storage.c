@@ -164,7 +164,8 @@ static void note_writer(const struct storage *s)
     if (file && fclose(file) != 0)
         ok = false;
     if (!ok || rename(fresh.p, path.p) != 0)
-        log_warn("the writer was not noted; after a crash its lease has to lapse first");
+        log_warn("the file of the writer could not be written; after a crash the next start waits "
+                 "for its lease to lapse");
 }
 
 static bool start_writer(struct storage *s, struct error *err)
@@ -208,7 +209,7 @@ static bool open_spool(struct storage *s, struct error *err)
             return true;
         if (spool_count(left, &waiting, &ignored) && waiting > 0)
             log_warn("spool.db holds outcomes of calls that were recorded in PostgreSQL; start "
-                     "once with the DATABASE_URL of then to record them",
+                     "once with the DATABASE_URL used then to record them",
                      LI("outcomes", waiting));
         spool_close(left);
         return true;
@@ -258,7 +259,7 @@ static bool open_cache(struct storage *s, struct error *err)
     ok = ok && store_cached_with_lane(s->cache, s->stores[0], &s->stores[0], err) &&
          store_cached(s->cache, s->stores[1], &s->stores[1], err);
     if (ok && !storage_is_shared(s))
-        log_warn("REDIS_URL is of little use without DATABASE_URL: nobody else reads the sessions "
+        log_warn("REDIS_URL has little use without DATABASE_URL: no other node reads the sessions "
                  "of this data directory");
     if (ok)
         log_info("sessions are cached", LS("redis", redis->shown));
@@ -299,9 +300,9 @@ static void on_lapsed_done(struct read_job *job)
     struct storage *s = container_of(job, struct storage, lapsed_job);
     s->closing = false;
     if (!job->ok)
-        log_warn("calls that lost nodes left open were not closed", LZ("why", job->err.text));
+        log_warn("open calls of lost nodes could not be closed", LZ("why", job->err.text));
     else if (s->n_lapsed)
-        log_warn("calls of a node that is gone have no known outcome", LI("calls", s->n_lapsed));
+        log_warn("calls of a lost node have no known outcome", LI("calls", s->n_lapsed));
 }
 
 static void close_lapsed(struct storage *s)

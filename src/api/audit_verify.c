@@ -149,7 +149,7 @@ static void on_page(struct read_job *job)
 void api_verify_audit(struct api_call *c)
 {
     if (is_running || !c->sv->audit) {
-        api_refuse(c, ERR_CONFLICT, "a verification is under way; wait for its end");
+        api_refuse(c, ERR_CONFLICT, "a verification is running; wait until it ends");
         return;
     }
     struct verify_job *v = api_job_new(sizeof(*v), MAX_BYTES, c);

@@ -42,7 +42,8 @@ void api_job_refuse(struct api_job *j, const struct error *err)
 void api_job_busy(struct api_job *j)
 {
     struct error err;
-    error_set(&err, ERR_UNAVAILABLE, "too much is waiting for the store; try again shortly");
+    error_set(&err, ERR_UNAVAILABLE,
+              "too many requests are waiting for the store; try again shortly");
     api_job_refuse(j, &err);
 }
 

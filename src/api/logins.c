@@ -89,8 +89,9 @@ static void on_answer(struct login_call *l)
                     identity_challenge(c->config, c->http, false));
         break;
     case LOGIN_CONFLICT:
-        api_refuse(c, ERR_CONFLICT,
-                   "another request with this refresh token was faster; use the tokens it got");
+        api_refuse(
+            c, ERR_CONFLICT,
+            "another request has used this refresh token already; use the tokens of its answer");
         break;
     case LOGIN_BUSY:
         api_problem(c, ERR_UNAVAILABLE, "too many logins", "Too many are signing in; try again.",
@@ -161,7 +162,7 @@ static void on_ended(struct write_job *job)
     }
     if (e->op.verdict != VERDICT_OK) {
         api_problem(c, ERR_NOT_FOUND, "session not found",
-                    "There is no such sign-in of yours; see GET /api/v1/auth/sessions.", STR_NONE);
+                    "You have no sign-in with this id; see GET /api/v1/auth/sessions.", STR_NONE);
         return;
     }
     if (e->op.kind == OP_LOGIN_REVOKE)
@@ -188,7 +189,8 @@ static void end_logins(struct api_call *c, enum op_kind kind, struct str id, str
     e->op = (struct store_op){.kind = kind, .who = &c->who, .login = &e->row};
     e->write = (struct write_job){.ops = &e->op, .n = 1, .done = on_ended};
     if (!lane_write(c->sv->lanes, &e->write))
-        api_refuse(c, ERR_UNAVAILABLE, "too much is waiting for the store; try again in a moment");
+        api_refuse(c, ERR_UNAVAILABLE,
+                   "too many requests are waiting for the store; try again in a moment");
 }
 
 void api_logout(struct api_call *c)
@@ -197,7 +199,8 @@ void api_logout(struct api_call *c)
 
     if (!id.p)
         api_refuse(c, ERR_BAD_INPUT,
-                   "this credential is not of a sign-in; send the access token of the one to end");
+                   "this credential does not belong to a sign-in; send the access token of the "
+                   "sign-in to end");
     else
         end_logins(c, OP_LOGIN_REVOKE, id, c->who.user_id, STR("signed out"));
 }
@@ -209,7 +212,7 @@ void api_end_login(struct api_call *c)
 
     if (!text_is_uuid(c->match.params[0]) || (!is_any && !principal_user(&c->who).p))
         api_problem(c, ERR_NOT_FOUND, "session not found",
-                    "There is no such sign-in of yours; see GET /api/v1/auth/sessions.", STR_NONE);
+                    "You have no sign-in with this id; see GET /api/v1/auth/sessions.", STR_NONE);
     else
         end_logins(c, OP_LOGIN_REVOKE, uuid_lower(c->match.params[0], c->mem),
                    is_any ? STR_NONE : principal_user(&c->who), STR("revoked"));
@@ -218,10 +221,9 @@ void api_end_login(struct api_call *c)
 void api_end_logins(struct api_call *c)
 {
     if (!principal_user(&c->who).p)
-        api_refuse(
-            c, ERR_BAD_INPUT,
-            "this credential does not speak for a user; send a user's access token, or a key "
-            "made with --user and without --server, --tool, --folder and --read-only");
+        api_refuse(c, ERR_BAD_INPUT,
+                   "this credential does not belong to a user; send a user's access token, or a "
+                   "key made with --user and without --server, --tool, --folder and --read-only");
     else
         end_logins(c, OP_LOGINS_REVOKE, STR_NONE, c->who.user_id, STR("signed out everywhere"));
 }
@@ -281,5 +283,6 @@ void api_list_logins(struct api_call *c)
     l->call = c;
     l->read = (struct read_job){.run = run_list, .done = on_listed};
     if (!lane_query(c->sv->lanes, &l->read))
-        api_refuse(c, ERR_UNAVAILABLE, "too much is waiting for the store; try again in a moment");
+        api_refuse(c, ERR_UNAVAILABLE,
+                   "too many requests are waiting for the store; try again in a moment");
 }

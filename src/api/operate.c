@@ -237,7 +237,7 @@ void operate_readyz(void *arg, struct http_request *r, struct caller *caller unu
         refuse_unhealthy(sv, r);
     else if (!upstreams_can_start(sv->upstreams))
         refuse_unready(sv, r, STR("servers run by command cannot be started; see the log"),
-                       "the keeper process ended and has no successor yet; if this goes on, "
+                       "the keeper process ended and could not be replaced yet; if this lasts, "
                        "restart Holdfast");
     else
         say_ready(sv, r);

@@ -32,6 +32,7 @@ struct str page_end(const struct page_place *p, struct js_writer *w, size_t coun
 
 bool page_refuse_cursor(struct api_call *c)
 {
-    api_refuse(c, ERR_BAD_CURSOR, "this cursor is not of this list; use next_cursor as it came");
+    api_refuse(c, ERR_BAD_CURSOR,
+               "this cursor belongs to another list; send next_cursor unchanged");
     return false;
 }

@@ -453,7 +453,7 @@ void api_patch_session(struct api_call *c)
     if (!api_bind(c, js_root(&c->doc), &body_session_patch, &p->body, p, note_column))
         return;
     if (!p->columns) {
-        api_refuse(c, ERR_BAD_INPUT, "nothing is to be changed; name at least one member");
+        api_refuse(c, ERR_BAD_INPUT, "the body changes nothing; name at least one member");
         return;
     }
     api_session(c, on_patch_read);

@@ -97,7 +97,7 @@ bool audit_drain_spool(struct store *store, struct chain *chain, struct spool *s
                   (n == 0 || drain_page(store, chain, spool, list, n, mem, &written, err));
         arena_free(mem);
         if (!ok)
-            return error_wrap(err, "writing what an earlier run left in the spool");
+            return error_wrap(err, "writing the outcomes that an earlier run left in the spool");
         total += written;
     }
     *ret_n = total;

@@ -234,7 +234,7 @@ bool event_from_json(const struct js_doc *doc, const struct js_node *v, struct a
     if (!js_type_is(v, JS_OBJECT))
         return error_set(
             err, ERR_PARSE,
-            "an event is no JSON object; is the other side the same version of Holdfast?");
+            "an event is not a JSON object; is the other side the same version of Holdfast?");
     for (size_t i = 0; i < countof(fields); i++) {
         const struct js_node *member = js_get(doc, v, str_of(fields[i].name));
         if (member && !read_field(doc, member, &fields[i], mem, (char *)&row + fields[i].offset))
@@ -260,7 +260,7 @@ bool events_from_json(struct str text, struct arena *mem, struct event_row **ret
     const struct js_node *far = js_get(&doc, js_root(&doc), STR("scanned"));
     if (far && !read_id(&doc, far, mem, &scanned))
         return error_set(err, ERR_PARSE,
-                         "the answer does not say how far it got; is the other side the same "
+                         "the answer has no position to continue from; is the other side the same "
                          "version of Holdfast?");
     size_t n = 0, i = 0;
     for (const struct js_node *v = js_first(&doc, list); v; v = js_next(&doc, list, v))

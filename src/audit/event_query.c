@@ -136,7 +136,7 @@ bool audit_events_query_parse(struct str query, struct event_filter *ret, unsign
         struct str text = percent_decode(value.p ? value : STR(""), mem);
         if (!text.p || !read_param(p, text, (char *)&filter + p->offset, &limit))
             return error_set(err, ERR_BAD_INPUT,
-                             "the value of %.*s is not one it can have; see /api/v1/openapi.json",
+                             "the value of %.*s is not valid; see /api/v1/openapi.json",
                              STR_ARG(p->name));
     }
     *ret = filter;

@@ -77,7 +77,8 @@ static void start_round(struct spooler *s);
 static void end_takes(struct spooler *s)
 {
     if (!s->ok && !list_empty(&s->takes))
-        log_warn("outcomes stay in spool.db although the store has them", LZ("why", s->err.text));
+        log_warn("outcomes could not be deleted from spool.db after they were written to the store",
+                 LZ("why", s->err.text));
     for (struct list *node; (node = list_pop(&s->takes));)
         free(list_entry(node, struct take, link));
 }

@@ -95,7 +95,7 @@ static void on_done(struct read_job *job)
     if (!job->ok) {
         list_move_all(&d->list, &d->asking);
     } else if (d->n_closed > 0) {
-        log_info("calls that were refused while the store went away are recorded so",
+        log_info("calls that were refused while the store was lost are now recorded as refused",
                  LI("calls", d->n_closed));
     }
     for (struct list *node; job->ok && (node = list_pop(&d->asking));)

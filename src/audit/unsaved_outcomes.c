@@ -87,7 +87,7 @@ static void on_written(struct write_job *job)
         unsaved_outcome_free(k);
         a->retry_ms = RETRY_FIRST_MS;
         if (a->n_unsaved == 0)
-            log_info("every kept outcome is durable");
+            log_info("every unsaved outcome is now durable");
     }
     end_round(a);
 }
@@ -259,8 +259,9 @@ void unsaved_outcomes_release(struct audit *a)
         unsaved_outcome_free(k);
     }
     if (lost > 0)
-        log_error("outcomes lost with this process; their calls will read indeterminate",
-                  LI("outcomes", lost));
+        log_error(
+            "outcomes are lost with this process; their calls will be recorded as indeterminate",
+            LI("outcomes", lost));
     if (spooled > 0)
         log_warn("outcomes wait in spool.db; the next start writes them to the store",
                  LI("outcomes", spooled));

@@ -57,10 +57,10 @@ static void tell_jump(int64_t apart_ms)
     if (is_jump ? llabs(apart_ms - told_ms) <= SMALL_MS : told_ms == 0)
         return;
     if (is_jump)
-        log_warn("the wall clock jumped; sessions and leases live on as if it had not",
+        log_warn("the wall clock jumped; lifetimes of sessions and leases are not affected",
                  LI("seconds_ahead", apart_ms / 1000));
     else
-        log_info("the wall clock is back where lifetimes are");
+        log_info("the wall clock agrees with the clock of lifetimes again");
     told_ms = is_jump ? apart_ms : 0;
     show_jump(told_ms);
 }
@@ -192,7 +192,7 @@ void clock_life_keep(void)
     if (!kept_in || (kept_ms != INT64_MIN && llabs(ms - kept_ms) < KEEP_EVERY_MS))
         return;
     if (!write_kept(ms)) /* the next start then begins at the wall clock */
-        log_warn("the clock of lifetimes was not written down; look after the data directory",
+        log_warn("the clock of lifetimes could not be saved; check the data directory",
                  LZ("file", kept_in));
     kept_ms = ms;
 }

@@ -30,15 +30,15 @@ static const struct error_info table[ERR_COUNT] = {
     ROW(ERR_UNAUTHENTICATED, "unauthenticated", 401, -32000, 3, "Authentication is required",
         "No credential was sent, or the one sent is unknown, expired or revoked. "
         "Create one with `holdfast key create` and send it as a bearer token."),
-    ROW(ERR_DENIED, "denied", 403, -32000, 3, "This is not allowed",
+    ROW(ERR_DENIED, "denied", 403, -32000, 3, "The caller is not allowed to do this",
         "The caller is known but its role, scopes or profile do not permit this. "
         "Use another key, or ask an administrator to widen this one."),
-    ROW(ERR_NOT_FOUND, "not_found", 404, -32000, 1, "There is no such thing",
-        "The name does not exist, or is not visible to this caller. "
-        "List what there is, check the spelling and check which key is in use."),
+    ROW(ERR_NOT_FOUND, "not_found", 404, -32000, 1, "Not found",
+        "The name does not exist, or is not visible to this caller. Check the spelling, list the "
+        "existing names, and check which key is in use."),
     ROW(ERR_SESSION_NOT_FOUND, "session_not_found", 404, -32000, 1, "Session not found or expired",
-        "The session id is unknown, has expired or belongs to somebody else. "
-        "Start again with a new initialize and use the session id it returns."),
+        "The session id is unknown, has expired or belongs to another owner. Start again with a "
+        "new initialize and use the session id it returns."),
     ROW(ERR_CONFLICT, "conflict", 409, -32000, 6, "This conflicts with what is already there",
         "The name is taken, or the thing changed since it was read. "
         "Read it again and repeat the change, or choose another name."),
@@ -58,12 +58,12 @@ static const struct error_info table[ERR_COUNT] = {
     ROW(ERR_UNREACHABLE, "unreachable", 502, -32000, 4, "The server cannot be reached",
         "A connection or process could not be started, or it broke off. "
         "Check the command or URL with `holdfast servers` and look at the log of that server."),
-    ROW(ERR_UPSTREAM, "upstream", 502, -32000, 1, "The server gave an answer that makes no sense",
-        "The server behind this name broke the protocol. "
-        "Look at its log, and report the problem to its authors with the text of this error."),
+    ROW(ERR_UPSTREAM, "upstream", 502, -32000, 1, "The server broke the protocol",
+        "The answer of the server cannot be understood. Look at its log, and report the problem to "
+        "its authors with the text of this error."),
     ROW(ERR_TIMEOUT, "timeout", 504, -32000, 1, "The answer did not come in time",
-        "A deadline passed before the work was done; it may still finish later. "
-        "Check whether it had an effect before you repeat it, or raise the timeout."),
+        "A deadline passed before the work was done; it may still finish later. Check whether the "
+        "call had an effect before you repeat it, or raise the timeout."),
     ROW(ERR_CANCELLED, "cancelled", 500, -32800, 1, "The request was cancelled",
         "The caller withdrew the request before it was answered. "
         "Send it again if the answer is still wanted."),
@@ -79,35 +79,36 @@ static const struct error_info table[ERR_COUNT] = {
     ROW(ERR_INTERRUPTED, "interrupted", 500, -32603, 130, "The command was interrupted",
         "A signal ended the command before it was done. "
         "Run it again; nothing that was acknowledged is lost."),
-    ROW(ERR_INTERNAL, "internal", 500, -32603, 1, "Something went wrong inside",
-        "This is a fault of ours or of the machine, such as a full disk. "
-        "The log has the details; please report it with the lines around it."),
-    ROW(ERR_TENANT_NOT_FOUND, "tenant_not_found", 401, -32000, 3, "No tenant could be made out",
+    ROW(ERR_INTERNAL, "internal", 500, -32603, 1, "Internal error",
+        "Holdfast or the machine has a fault, such as a full disk. The log has the details; please "
+        "report the error with the log lines around it."),
+    ROW(ERR_TENANT_NOT_FOUND, "tenant_not_found", 401, -32000, 3,
+        "The request belongs to no tenant",
         "The request has no credential, or one that is unknown, expired or revoked, so it belongs "
         "to no tenant. Create a key with `holdfast key create` and send it as a bearer token."),
     ROW(ERR_SESSION_EXISTS, "session_exists", 409, -32000, 6, "A session of this name exists",
-        "Names of sessions are unique in a tenant, also of sessions that are over. "
+        "Names of sessions are unique in a tenant, and sessions that have ended keep theirs. "
         "Choose another session_id, or leave it out and use the one that is returned."),
-    ROW(ERR_SESSION_LIMIT, "session_limit", 429, -32000, 1, "The tenant has all sessions it may",
-        "As many sessions are live as the tenant is allowed. End those that are not needed with "
-        "DELETE /api/v1/sessions/{id}, wait for some to expire, or raise the tenant's limit in "
-        "the configuration."),
+    ROW(ERR_SESSION_LIMIT, "session_limit", 429, -32000, 1,
+        "The tenant has reached its session limit",
+        "The tenant has as many live sessions as it may have. End sessions that are not needed "
+        "with DELETE /api/v1/sessions/{id}, wait for some to expire, or raise the tenant's limit "
+        "in the configuration."),
     ROW(ERR_SESSION_NOT_ACTIVE, "session_not_active", 409, -32000, 1, "The session is over",
         "The session has expired or was terminated, so nothing can be done in it any more. "
         "Create a new one; GET /api/v1/sessions/{id} shows when and why the old one ended."),
     ROW(ERR_BAD_DURATION, "invalid_duration", 400, -32602, 1, "The duration is not understood",
         "A duration is a number with a unit, such as 90s, 30m, 24h or 1h30m, or a number of "
         "seconds. Correct it and send the request again."),
-    ROW(ERR_BAD_CURSOR, "bad_cursor", 400, -32602, 1, "The cursor is not of this list",
-        "A cursor works only for whoever got it and for the same question. "
-        "Use next_cursor as it came, with the same parameters, or begin without a cursor."),
+    ROW(ERR_BAD_CURSOR, "bad_cursor", 400, -32602, 1, "The cursor belongs to another list",
+        "A cursor works only for the caller that received it, and with the same parameters. Send "
+        "next_cursor unchanged, or begin without a cursor."),
     ROW(ERR_UNKNOWN_CLIENT_TYPE, "unknown_client_type", 400, -32602, 1, "Unknown client type",
         "A client_type is one of claude-code, ide, agent and cli. "
         "Use one of them, or leave it out."),
     ROW(ERR_UNKNOWN_TOOL, "unknown_tool", 400, -32602, 1, "Unknown tool id",
-        "No tool of this id was ever called through MCP in the tenant. Leave tool_id out, or use "
-        "the one "
-        "that GET /api/v1/sessions/{id}/tools shows with a call that went through MCP."),
+        "No tool with this id was called through MCP in the tenant. Leave tool_id out, or use the "
+        "id that GET /api/v1/sessions/{id}/tools shows with a call that went through MCP."),
     ROW(ERR_UNKNOWN_CONTEXT, "unknown_context", 400, -32602, 1, "Unknown context id",
         "The tenant has no context document of this id. Leave context_id out: a session gets one "
         "when its context is first written."),
@@ -117,10 +118,10 @@ static const struct error_info table[ERR_COUNT] = {
         "passthrough_auth."),
     ROW(ERR_PRECONDITION_MISSING, "precondition_required", 428, -32000, 6,
         "The change names no version",
-        "What is changed must be named with its version, so that nobody's change is lost. "
-        "Read it, and send its ETag as If-Match."),
+        "A change must name the version that it changes, so that it does not overwrite a change of "
+        "another client. Read the resource, and send its ETag as If-Match."),
     ROW(ERR_PRECONDITION_FAILED, "precondition_failed", 412, -32000, 6,
-        "It has changed since it was read",
+        "The resource has changed since it was read",
         "The ETag in If-Match is not the current one. "
         "Read it again, repeat the change on what is there now, and send the new ETag."),
     ROW(ERR_IDEMPOTENCY_MISMATCH, "idempotency_mismatch", 422, -32000, 6,

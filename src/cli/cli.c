@@ -95,7 +95,7 @@ int cli_print(const struct cli *cli, const struct buf *data)
         fputc('\n', stdout);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return 0;
-    error_sys(&err, ERR_INTERNAL, errno, "cannot write what was asked for");
+    error_sys(&err, ERR_INTERNAL, errno, "cannot write the output");
     return cli_fail(cli, &err);
 }
 
@@ -179,7 +179,7 @@ static bool take_flag(struct cli *cli, int argc, char **argv, int *at, int *ret_
     else if (!f->value && value)
         *ret_status = cli_usage(cli, "%s takes no value; write %s alone", f->name, f->name);
     else if (cli->n_given == CLI_MAX_FLAGS)
-        *ret_status = cli_usage(cli, "too many flags; at most %d are taken", CLI_MAX_FLAGS);
+        *ret_status = cli_usage(cli, "too many flags; at most %d are allowed", CLI_MAX_FLAGS);
     else {
         cli->given[cli->n_given].name = f->name;
         cli->given[cli->n_given++].value = value ? value : "";
@@ -217,7 +217,8 @@ bool cli_parse(struct cli *ret, const struct cli_command *command, int argc, cha
             if (!take_flag(ret, argc, argv, &i, ret_status))
                 return false;
         } else if (ret->n_args == CLI_MAX_ARGS) {
-            *ret_status = cli_usage(ret, "too many arguments; at most %d are taken", CLI_MAX_ARGS);
+            *ret_status =
+                cli_usage(ret, "too many arguments; at most %d are allowed", CLI_MAX_ARGS);
             return false;
         } else {
             ret->args[ret->n_args++] = argv[i];

@@ -125,15 +125,19 @@ static bool check_names(struct audit_cmd *c, const struct execution_filter *f, s
     if (!found && c->data_dir.p && !inventory_has_server(&all, f->events.server, err))
         return false;
     if (!found && !c->data_dir.p)
-        return error_set(err, ERR_NOT_FOUND, "no call to a server \"%.*s\" is on record there",
-                         STR_ARG(f->events.server));
+        return error_set(
+            err, ERR_NOT_FOUND,
+            "no recorded call to a server \"%.*s\"; run `holdfast servers list` for the names",
+            STR_ARG(f->events.server));
     found = true;
     if (f->events.tool.p && !is_on_record(c, &of_tool, &found, err))
         return false;
     if (!found && c->data_dir.p && !inventory_has_tool(&all, f->events.tool, err))
         return false;
     if (!found && !c->data_dir.p)
-        return error_set(err, ERR_NOT_FOUND, "no call of a tool \"%.*s\" is on record there",
+        return error_set(err, ERR_NOT_FOUND,
+                         "no recorded call of a tool \"%.*s\"; `holdfast audit list` shows the "
+                         "tools that were called",
                          STR_ARG(f->events.tool));
     return true;
 }
@@ -149,10 +153,10 @@ static bool check_session(struct audit_cmd *c, struct str session, struct error 
         return true;
     if (!executions_newest(c->source, &filter, c->cli->mem, &rows, &n, err))
         return false;
-    return n || error_set(err, ERR_NOT_FOUND,
-                          "no call of a session \"%.*s\" is on record; `holdfast audit list` shows "
-                          "the ids",
-                          (int)(session.n < 100 ? session.n : 100), session.p);
+    return n ||
+           error_set(err, ERR_NOT_FOUND,
+                     "no recorded call of a session \"%.*s\"; `holdfast audit list` shows the ids",
+                     (int)(session.n < 100 ? session.n : 100), session.p);
 }
 
 static bool read_filter(const struct cli *cli, struct execution_filter *ret, struct error *err)
@@ -370,7 +374,8 @@ static bool run_show(struct audit_cmd *c, struct error *err)
     size_t n;
     if (c->cli->n_args != 2 || !event_id_parse(str_of(c->cli->args[1]), &id))
         return error_set(err, ERR_USAGE,
-                         "say which: audit show 3.1234; `holdfast audit list` shows the ids");
+                         "audit show needs the id of a call, such as audit show 3.1234; `holdfast "
+                         "audit list` shows the ids");
     if (!execution_get(c->source, id, c->cli->mem, &x, &events, &n, err))
         return false;
     if (c->json) {
@@ -446,13 +451,12 @@ static void add_report(struct audit_cmd *c, const struct chain_report *r)
         buf_addz(&c->out, "\n");
         if (r->last_anchor_ms)
             buf_addf(&c->out,
-                     "nothing is missing up to the last anchor; %zu events came after it, and a "
-                     "cut there would not show",
+                     "no event is missing up to the last anchor; %zu events came after it, and it "
+                     "cannot be proved yet that these are all",
                      r->unproven);
         else
-            buf_addf(&c->out,
-                     "nothing proves yet that the last of them are all there: an anchor is written "
-                     "once a second while Holdfast runs");
+            buf_addf(&c->out, "it cannot be proved yet that the last events are all there: "
+                              "Holdfast writes an anchor once a second while it runs");
     }
     buf_addc(&c->out, '\n');
 }
@@ -481,7 +485,8 @@ static bool run_verify(struct audit_cmd *c, struct error *err)
     struct str anchors;
     if (!c->data_dir.p)
         return error_set(err, ERR_USAGE,
-                         "verify needs the key beside the database: run it there with --data DIR");
+                         "audit verify needs the audit key, which is not available over --url; run "
+                         "it on that machine with --data DIR");
     if (!read_directly(c, &store, err) ||
         !chain_open(datadir_audit_key(c->data_dir, c->cli->mem, NULL), false, 0, &chain, err))
         return false;
@@ -526,8 +531,8 @@ int cmd_audit(struct cli *cli)
         struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
         for (i = 0; i < countof(verbs); i++)
             cli_nearest_offer(&near, verbs[i].name);
-        return cli_unknown_verb(
-            cli, &near, "say audit tail, audit list, audit events, audit show ID or audit verify");
+        return cli_unknown_verb(cli, &near,
+                                "audit needs one of tail, list, events, show ID or verify");
     }
     if (cli->n_args > 1 && verbs[i].run != run_show)
         return cli_usage(cli, "audit %s takes flags only", verbs[i].name);

@@ -142,7 +142,8 @@ static void add_status(struct db_cmd *c)
                  m.applied ? "applied " : "not applied", m.applied ? time : "");
     }
     if (waiting > 0)
-        buf_addf(&c->out, "%d to apply: run `holdfast db migrate`, or start `holdfast up`\n",
+        buf_addf(&c->out,
+                 "%d migrations to apply: run `holdfast db migrate`, or start `holdfast up`\n",
                  waiting);
     else if (waiting == 0)
         buf_addz(&c->out, "up to date\n");
@@ -243,7 +244,7 @@ static bool rollback_target(const struct db_cmd *c, int *ret, struct error *err)
     struct str text = str_of(cli_flag(c->cli, "--to"));
     uint64_t to = c->status.number > 0 ? (uint64_t)c->status.number - 1 : 0;
     if (text.p && !str_to_u64(text, (uint64_t)c->status.number, &to))
-        return error_set(err, ERR_USAGE, "--to takes a number from 0 to %d, the schema there is",
+        return error_set(err, ERR_USAGE, "---to takes a number from 0 to %d, the current schema",
                          c->status.number);
     *ret = (int)to;
     return true;
@@ -256,11 +257,10 @@ static bool run_rollback(struct db_cmd *c, struct error *err)
     if (!schema_status_check(&c->status, err) || !rollback_target(c, &to, err))
         return false;
     if (!dry && to < c->status.number && !cli_flag(c->cli, "--yes"))
-        return error_set(
-            err, ERR_USAGE,
-            "going back from schema %d to %d deletes what only the newer one can hold%s; "
-            "make a backup, then say --yes",
-            c->status.number, to, to == 0 ? ", the audit and every session" : "");
+        return error_set(err, ERR_USAGE,
+                         "going back from schema %d to %d deletes the data that the older schema "
+                         "cannot store%s; make a backup, then repeat this with --yes",
+                         c->status.number, to, to == 0 ? ": all sessions and the whole audit" : "");
     if (!dry && to < c->status.number && !schema_rollback(c->schema, to, err))
         return false;
     tell_steps(c, to);
@@ -296,7 +296,7 @@ int cmd_db(struct cli *cli)
         struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
         for (size_t k = 0; k < countof(verbs); k++)
             cli_nearest_offer(&near, verbs[k].name);
-        return cli_unknown_verb(cli, &near, "say db migrate, db status or db rollback");
+        return cli_unknown_verb(cli, &near, "db needs migrate, status or rollback");
     }
     const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));
     if (flag)

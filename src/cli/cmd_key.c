@@ -47,8 +47,8 @@ static bool check_tools(const struct scopes *s, struct error *err)
     for (size_t i = 0; i < s->n_tools; i++)
         if (str_find(s->tools[i], '*') == s->tools[i].n && !strstr(s->tools[i].p, "__"))
             return error_set(err, ERR_USAGE,
-                             "--tool is written server__tool, such as files__read, or with * for "
-                             "any rest");
+                             "--tool is written server__tool, such as files__read; * at the end "
+                             "stands for any characters");
     return true;
 }
 
@@ -310,8 +310,8 @@ int cmd_key(struct cli *cli)
         struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
         for (size_t k = 0; k < countof(verbs); k++)
             cli_nearest_offer(&near, verbs[k].name);
-        return cli_unknown_verb(cli, &near,
-                                "say create, list, revoke, rotate-master or rotate-token");
+        return cli_unknown_verb(
+            cli, &near, "key needs one of create, list, revoke, rotate-master or rotate-token");
     }
     if (cli->n_args != 1 + verbs[i].n_args)
         return cli_usage(

@@ -102,7 +102,8 @@ static bool list_one(void *arg, struct str name, const struct js_doc *doc,
         one->offered = 0;
     return (js_to_i64(doc, js_get(doc, server, STR("calls")), &one->calls) &&
             js_to_i64(doc, js_get(doc, server, STR("failures")), &one->failures)) ||
-           error_set(err, ERR_INTERNAL, "Holdfast says nothing of calls; is it older?");
+           error_set(err, ERR_INTERNAL,
+                     "the answer of Holdfast has no counts of calls; is it an older version?");
 }
 
 /* Why a server is not healthy.  The last error is shown only beside a reason, because it may be
@@ -257,7 +258,7 @@ static bool run_show(struct servers_cmd *c, struct error *err)
                 "them in tools/list of /mcp/%.*s\n",
                 (long long)shown.offered, STR_ARG(server));
     else if (!shown.n && !c->json)
-        fprintf(stderr, "no tools of it were seen yet\n");
+        fprintf(stderr, "Holdfast has not seen its tools yet\n");
     return true;
 }
 
@@ -349,7 +350,7 @@ static bool run_diff(struct servers_cmd *c, struct error *err)
     if (!d.n && !c->json)
         fprintf(stderr,
                 d.n_seen ? "every tool of %.*s is as it was approved\n"
-                         : "no tools of %.*s were seen yet, so none differs\n",
+                         : "Holdfast has not seen the tools of %.*s yet, so no tool differs\n",
                 STR_ARG(server));
     return true;
 }
@@ -388,7 +389,9 @@ static bool approve_some(struct servers_cmd *c, struct approved *ret, struct err
     return (js_to_i64(&doc, js_get(&doc, root, STR("approved")), &ret->approved) &&
             js_to_i64(&doc, js_get(&doc, root, STR("left")), &ret->left) &&
             js_to_i64(&doc, js_get(&doc, root, STR("unseen")), &ret->unseen)) ||
-           error_set(err, ERR_INTERNAL, "Holdfast does not say what it approved; is it older?");
+           error_set(
+               err, ERR_INTERNAL,
+               "the answer of Holdfast does not name the approved tools; is it an older version?");
 }
 
 static bool run_approve(struct servers_cmd *c, struct error *err)
@@ -400,12 +403,12 @@ static bool run_approve(struct servers_cmd *c, struct error *err)
     if ((c->cli->n_args == 3) == (cli_flag(c->cli, "--all") != NULL))
         return error_set(err, ERR_USAGE, "servers approve takes the name of a tool, or --all");
     if (cli_flag(c->cli, "--all") && cli_flag(c->cli, "--digest"))
-        return error_set(err, ERR_USAGE, "--digest is of one tool, which must be named");
+        return error_set(err, ERR_USAGE, "--digest belongs to one tool; name the tool");
     if (!open_source(c, err))
         return false;
     if (c->source.local)
         return error_set(err, ERR_UNREACHABLE,
-                         "an approval goes on record; start Holdfast first (`holdfast up`)");
+                         "Holdfast must run to record an approval; start it first (`holdfast up`)");
     if (!inventory_has_server(&c->from, str_of(server), err))
         return false;
     do {
@@ -447,7 +450,7 @@ int cmd_servers(struct cli *cli)
         struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
         for (size_t k = 0; k < countof(verbs); k++)
             cli_nearest_offer(&near, verbs[k].name);
-        return cli_unknown_verb(cli, &near, "say list, show, diff or approve");
+        return cli_unknown_verb(cli, &near, "servers needs one of list, show, diff or approve");
     }
     if (cli->n_args < v->min_args || cli->n_args > v->max_args)
         return cli_usage(cli, "servers %s takes %s", v->name,

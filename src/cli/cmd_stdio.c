@@ -486,7 +486,8 @@ static int join(struct stdio *s, int *ret_channel)
             s->gateway_status = 0;
         }
         if (datadir_owner(s->data_dir) == 0) {
-            error_set(&err, ERR_UNREACHABLE, "Holdfast did not start in time");
+            error_set(&err, ERR_UNREACHABLE,
+                      "Holdfast did not start in time; try again, or run `holdfast up` to see why");
             if (!s->gateway && may_start_gateway(s, since) && !start_gateway(s, &err))
                 return cli_fail(s->cli, &err);
         } else if (open_channel(s, s->cli->mem, ret_channel, &err)) {
@@ -514,7 +515,8 @@ int cmd_stdio(struct cli *cli)
     if (cli->n_args)
         return cli_usage(cli, "stdio takes no argument \"%.100s\"", cli->args[0]);
     if (!cli_flag(cli, "--profile") + !cli_flag(cli, "--server") + !cli_flag(cli, "--search") < 2)
-        return cli_usage(cli, "take one of --server, --profile and --search");
+        return cli_usage(cli,
+                         "--server, --profile and --search exclude each other; use one of them");
     if (!wanted)
         wanted = getenv("HOLDFAST_LOG_LEVEL");
     if (wanted && !log_level_parse(str_of(wanted), &level))
@@ -527,7 +529,8 @@ int cmd_stdio(struct cli *cli)
         return cli_fail(cli, &err);
     s.key = getenv("HOLDFAST_KEY");
     if (s.key && (!*s.key || strpbrk(s.key, " \r\n\t")))
-        return cli_usage(cli, "HOLDFAST_KEY does not hold a key");
+        return cli_usage(
+            cli, "HOLDFAST_KEY does not contain a key; make one with `holdfast key create`");
     s.path = path_of(cli_flag(cli, "--server"),
                      cli_flag(cli, "--search") ? CONFIG_SEARCH_PROFILE : cli_flag(cli, "--profile"),
                      cli->mem);

@@ -128,8 +128,7 @@ static bool reach(const struct control *c, int fd, int64_t until_ms, struct erro
             return error_sys(err, ERR_UNREACHABLE, errno,
                              "cannot reach Holdfast; is it starting, or stopped?");
         if (clock_mono_ms() >= until_ms)
-            return error_set(err, ERR_UNREACHABLE,
-                             "Holdfast takes no more connections just now; try again");
+            return error_set(err, ERR_UNREACHABLE, "Holdfast has too many connections; try again");
         nanosleep(&pause, NULL);
     }
     return wait_for(c, fd, POLLOUT, until_ms, err);
@@ -141,7 +140,7 @@ static bool send_all(const struct control *c, int fd, struct str bytes, int64_t 
     while (bytes.n) {
         ssize_t n = send(fd, bytes.p, bytes.n, MSG_NOSIGNAL);
         if (n < 0 && errno != EAGAIN && errno != EINTR)
-            return error_sys(err, ERR_UNREACHABLE, errno, "cannot ask Holdfast");
+            return error_sys(err, ERR_UNREACHABLE, errno, "cannot send the request to Holdfast");
         if (n > 0)
             bytes = str_n(bytes.p + n, bytes.n - (size_t)n);
         else if (!wait_for(c, fd, POLLOUT, until_ms, err))
@@ -244,7 +243,7 @@ static bool take_answer(const struct control *c, struct str in, struct arena *me
     do {
         if (http_parse_response(in, false, head, &used, &fault) != HTTP_PARSE_OK)
             return error_set(err, ERR_UNREACHABLE,
-                             "what answered does not speak HTTP; is that Holdfast?");
+                             "the answer is not HTTP; is Holdfast listening at that address?");
         in = str_n(in.p + used, in.n - used);
     } while (head->status < 200);
     struct str body = STR("");
@@ -325,7 +324,7 @@ static bool read_head(const struct control *c, int fd, struct buf *in, int64_t u
             return false;
         if (n > 0 && !buf_try_add(in, &byte, 1))
             return error_set(err, ERR_UNREACHABLE,
-                             "what answered does not speak HTTP; is that Holdfast?");
+                             "the answer is not HTTP; is Holdfast listening at that address?");
     }
     return true;
 }
@@ -371,7 +370,8 @@ bool control_stream(struct control *c, struct str path, struct arena *mem, int *
     if (ok && !is_stream(buf_str(&in), mem)) {
         ok = false;
         if (read_all(c, fd, &in, until, err) && take_answer(c, buf_str(&in), mem, &ignored, err))
-            error_set(err, ERR_BAD_INPUT, "this Holdfast does not stream; is it another version?");
+            error_set(err, ERR_BAD_INPUT,
+                      "this Holdfast cannot stream events; is it an older version?");
     }
     buf_release(&in);
     if (ok)
@@ -399,7 +399,8 @@ bool control_lines(struct control *c, struct str path, struct arena *mem, int *r
     if (ok && !take_switch(buf_str(&in), mem, ret_config)) {
         ok = false;
         if (read_all(c, fd, &in, until, err) && take_answer(c, buf_str(&in), mem, &ignored, err))
-            error_set(err, ERR_UNREACHABLE, "this Holdfast has no pipes; is it another version?");
+            error_set(err, ERR_UNREACHABLE,
+                      "this Holdfast has no endpoint for pipes; is it an older version?");
     }
     buf_release(&in);
     if (ok)

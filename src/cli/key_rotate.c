@@ -52,10 +52,10 @@ static void tell(const struct rotation *r, bool json, struct buf *out)
                  r->unusable);
     else
         buf_addf(out,
-                 "%smaster key %s is in use: %zu tenants' keys wrapped again, %zu made anew, %zu "
-                 "sessions sealed again\n",
-                 r->resumed ? "went on with a rotation that was left half-way; " : "", r->master_id,
-                 r->keys, r->made, r->rows);
+                 "%smaster key %s is in use: %zu keys of tenants wrapped again, %zu replaced, "
+                 "credentials of %zu sessions sealed again\n",
+                 r->resumed ? "completed an earlier rotation that was interrupted; " : "",
+                 r->master_id, r->keys, r->made, r->rows);
     if (r->unusable && !json)
         fprintf(stderr,
                 "the credentials of %zu sessions cannot be opened by any key here; they were left "
@@ -125,8 +125,7 @@ bool key_rotate_token(struct cli *cli, bool json, struct buf *out, struct error 
     path = datadir_token_key(data_dir, cli->mem, &is_own);
     if (key_is_handed_over(path.p))
         return error_set(err, ERR_CONFIG,
-                         "%s was handed over by the service manager; replace the credential there",
-                         path.p);
+                         "%s comes from the service manager; replace the credential there", path.p);
     ok = datadir_own(data_dir, &owned, err) &&
          database_open(&db, (struct store_config){0}, &store, err) &&
          renew_token_key(store, path, err);
@@ -134,8 +133,8 @@ bool key_rotate_token(struct cli *cli, bool json, struct buf *out, struct error 
         buf_addf(out, "{\"rotated\":\"token.key\"}");
     else if (ok)
         buf_addf(out,
-                 "%s is new: access tokens end now, refresh tokens go on; copy it to the other "
-                 "nodes of this database and start them again\n",
+                 "%s is replaced: access tokens are no longer valid, refresh tokens still are; "
+                 "copy the file to the other nodes of this database and restart them\n",
                  path.p);
     if (store)
         store_close(store);

@@ -113,7 +113,9 @@ static bool open_url(struct str url, struct source *s, struct error *err)
     const char *key = getenv("HOLDFAST_KEY");
 
     if (key && (!*key || strpbrk(key, " \r\n\t")))
-        return error_set(err, ERR_USAGE, "HOLDFAST_KEY does not hold a key");
+        return error_set(
+            err, ERR_USAGE,
+            "HOLDFAST_KEY does not contain a key; make one with `holdfast key create`");
     if (!control_open_url(url, &s->control, err))
         return false;
     control_set_key(s->control, key);

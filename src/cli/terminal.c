@@ -120,15 +120,15 @@ static bool read_text(const char *path, struct arena *mem, struct str *ret, stru
     ssize_t n;
 
     if (fd < 0)
-        return error_sys(err, ERR_CANCELLED, errno, "what was edited is not there any more");
+        return error_sys(err, ERR_CANCELLED, errno, "the edited file does not exist any more");
     buf_init(&text, TEXT_MAX);
     while (ok && (n = read(fd, scratch, sizeof(scratch))) != 0) {
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            ok = error_sys(err, ERR_INTERNAL, errno, "what was edited cannot be read");
+            ok = error_sys(err, ERR_INTERNAL, errno, "the edited file cannot be read");
         else if (!buf_try_add(&text, scratch, (size_t)n))
-            ok = error_set(err, ERR_BAD_INPUT, "what was edited is larger than 4 MiB");
+            ok = error_set(err, ERR_BAD_INPUT, "the edited file is larger than 4 MiB; shorten it");
     }
     if (ok)
         *ret = arena_dup(mem, buf_str(&text));

@@ -39,20 +39,21 @@ const char *context_placeholder_add(const struct js_binding *b, struct str insid
                                               .key = arena_dup(b->mem, str_n(inside.p, colon))};
 
     if (!placeholders)
-        return "stands where no session is known yet; use it in values of \"env\" and \"headers\"";
+        return "cannot be used here, because this value is read before a session exists; use it in "
+               "values of \"env\" and \"headers\"";
     if (colon < inside.n) {
         struct str rest = str_n(inside.p + colon, inside.n - colon);
         if (!str_starts(rest, STR(":-")))
             return "is not understood; write ${context:KEY} or ${context:KEY:-default}";
         placeholder.fallback = arena_dup(b->mem, str_n(rest.p + 2, rest.n - 2));
         if (memmem(placeholder.fallback.p, placeholder.fallback.n, "${", 2))
-            return "has a variable as its default, which is not looked up; write a plain text "
-                   "there";
+            return "has a variable as its default; write a plain text there, as variables in a "
+                   "default are not replaced";
     }
     if (!context_is_key(placeholder.key))
-        return "has no key that a profile could list; a key has 1 to 64 letters, digits, _ and -";
+        return "has an invalid key; a key has 1 to 64 letters, digits, _ and -";
     if (placeholders->n == PLACEHOLDERS_MAX)
-        return "is one too many; a value has at most 16 of them";
+        return "is more than a value may have; use at most 16 of them";
     if (!placeholders->list)
         placeholders->list = arena_zalloc(b->mem, PLACEHOLDERS_MAX * sizeof(*placeholders->list));
     placeholders->list[placeholders->n++] = placeholder;

@@ -50,10 +50,10 @@ const char *credential_add(struct str name, struct buf *out)
     struct stat st;
 
     if (!is_credential_name(name))
-        return "is no name of a credential; write ${credential:NAME}, NAME being a plain file name";
+        return "is not the name of a credential; write ${credential:NAME} with a plain file name";
     if (!dir || !*dir)
-        return "is not to be had, as CREDENTIALS_DIRECTORY is not set; start Holdfast as a service "
-               "with LoadCredential=, or set it";
+        return "cannot be read, because CREDENTIALS_DIRECTORY is not set; start Holdfast as a "
+               "service with LoadCredential=, or set the variable";
     if ((size_t)snprintf(path, sizeof(path), "%s/%.*s", dir, STR_ARG(name)) >= sizeof(path))
         return "has too long a path; use a shorter CREDENTIALS_DIRECTORY";
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -64,7 +64,7 @@ const char *credential_add(struct str name, struct buf *out)
     close(fd);
     return ok        ? NULL
            : is_file ? "is longer than a value may be; shorten it"
-                     : "is no regular file in CREDENTIALS_DIRECTORY; put one there";
+                     : "is not a regular file in CREDENTIALS_DIRECTORY; put one there";
 }
 
 /* Parts of names that mark a secret, in lower case without separators. */
@@ -107,9 +107,9 @@ void credential_check_mode(struct config *c, unsigned mode)
 {
     if (!c->literal_secret.p || !(mode & (S_IRGRP | S_IROTH)))
         return;
-    c->warning = arena_printf(
-        c->mem,
-        "%.*s can be read by others and holds secrets (%.*s): run chmod 600 on it, or write them "
-        "as ${VARIABLE} or ${credential:NAME}",
-        STR_ARG(c->file), STR_ARG(c->literal_secret));
+    c->warning =
+        arena_printf(c->mem,
+                     "%.*s can be read by other users and contains secrets (%.*s): run chmod 600 "
+                     "on it, or write the secrets as ${VARIABLE} or ${credential:NAME}",
+                     STR_ARG(c->file), STR_ARG(c->literal_secret));
 }

@@ -90,9 +90,9 @@ static bool make_dirs(const char *path, struct error *err)
 static bool check_directory(const char *path, struct stat *st, struct error *err)
 {
     if (stat(path, st) < 0)
-        return error_sys(err, ERR_CONFIG, errno, "cannot look at the data directory %s", path);
+        return error_sys(err, ERR_CONFIG, errno, "cannot check the data directory %s", path);
     if (!S_ISDIR(st->st_mode))
-        return error_set(err, ERR_CONFIG, "%s is no directory; give another --data", path);
+        return error_set(err, ERR_CONFIG, "%s is not a directory; name another with --data", path);
     if (st->st_mode & (S_IWGRP | S_IWOTH))
         return error_set(err, ERR_CONFIG,
                          "%s may write to the data directory %s; run: chmod go-w %s, or give "
@@ -113,13 +113,14 @@ static bool check_file(const char *path, mode_t dir_mode, struct error *err)
     struct stat st;
 
     if (stat(path, &st) < 0)
-        return errno == ENOENT || error_sys(err, ERR_CONFIG, errno, "cannot look at %s", path);
+        return errno == ENOENT ||
+               error_sys(err, ERR_CONFIG, errno, "cannot check the file %s", path);
     if (st.st_mode & (S_IWGRP | S_IWOTH))
-        return error_set(err, ERR_CONFIG, "others may write to %s; run: chmod 600 %s", path, path);
+        return error_set(err, ERR_CONFIG, "other users may write to %s; run: chmod 600 %s", path,
+                         path);
     if (readers(st.st_mode, dir_mode))
         return error_set(err, ERR_CONFIG,
-                         "others may read %s, which holds what is private; run: "
-                         "chmod 600 %s",
+                         "other users may read %s, which holds private data; run: chmod 600 %s",
                          path, path);
     return key_file_check_owner(&st, path, err);
 }
@@ -189,8 +190,8 @@ bool datadir_own(struct str dir, struct datadir **ret, struct error *err)
 
     if (ok) {
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        ok = fd >= 0 ||
-             error_sys(err, ERR_CONFIG, errno, "cannot open %s; is the directory yours?", path);
+        ok = fd >= 0 || error_sys(err, ERR_CONFIG, errno,
+                                  "cannot open %s; does the directory belong to you?", path);
     }
     ok = ok && take_lock(fd, err) && write_pid(fd, err);
     arena_free(mem);

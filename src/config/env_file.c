@@ -73,7 +73,7 @@ static bool take_quoted(struct lines *l, struct buf *out, struct error *err)
     l->rest = str_n(l->rest.p + i + 1, l->rest.n - i - 1);
     struct str behind = str_trim(take_line(l));
     return !behind.n || behind.p[0] == '#' ||
-           bad_line(l, began, "something stands behind the closing quote", err);
+           bad_line(l, began, "there is text after the closing quote; remove it", err);
 }
 
 static void take_plain(struct lines *l, struct buf *out)
@@ -97,11 +97,11 @@ static bool take_pair(struct lines *l, struct error *err)
     bool ok = true;
 
     if (equals > end || equals == l->rest.n)
-        return bad_line(l, l->line, "a line is NAME=VALUE", err);
+        return bad_line(l, l->line, "this line is not NAME=VALUE", err);
     if (str_starts(name, STR("export ")))
         name = str_trim(str_n(name.p + 7, name.n - 7));
     if (!is_name(name))
-        return bad_line(l, l->line, "this is no name of a variable", err);
+        return bad_line(l, l->line, "this is not the name of a variable", err);
     if (l->n == CONFIG_PAIRS_MAX)
         return bad_line(l, l->line, "there are more variables than 256; take some out", err);
     l->rest = str_n(l->rest.p + equals + 1, l->rest.n - equals - 1);
@@ -123,7 +123,7 @@ static bool take_pair(struct lines *l, struct error *err)
 static bool take_all(struct lines *l, struct error *err)
 {
     if (str_find(l->rest, '\0') != l->rest.n)
-        return js_bind_fault(l->b, l->at, err, "\"envFile\": %s is not a text", l->path);
+        return js_bind_fault(l->b, l->at, err, "\"envFile\": %s is not a text file", l->path);
     if (str_starts(l->rest, STR("\xef\xbb\xbf")))
         l->rest = str_n(l->rest.p + 3, l->rest.n - 3);
     while (l->rest.n) {

@@ -146,10 +146,9 @@ static bool predefined(const struct js_binding *b, struct str name, struct str *
 static const struct {
     const char *prefix, *words;
 } foreign[] = {
-    {"input:",
-     "is asked for by an editor, which Holdfast cannot do; write ${env:NAME} and set that "
-     "variable, or name a file with \"envFile\""},
-    {"command:", "is a command of an editor; write what it would give, or ${env:NAME}"},
+    {"input:", "is a value that an editor asks for, which Holdfast cannot do; write ${env:NAME} "
+               "and set that variable, or name a file with \"envFile\""},
+    {"command:", "is a command of an editor; write its result, or ${env:NAME}"},
     {"config:", "is a setting of an editor; write its value, or ${env:NAME}"},
     {"workspaceFolder:", "names a folder of an editor; write its path"},
 };
@@ -159,7 +158,8 @@ static const char *foreign_words(struct str inside)
     for (size_t i = 0; i < countof(foreign); i++)
         if (str_starts(inside, str_of(foreign[i].prefix)))
             return foreign[i].words;
-    return "is no environment variable; write ${NAME} or ${NAME:-default}, or $${ for a plain ${";
+    return "is not the name of an environment variable; write ${NAME} or ${NAME:-default}, or $${ "
+           "for a plain ${";
 }
 
 /* Appends the value of the variable at the start of *rest and moves *rest past the variable. */
@@ -191,7 +191,8 @@ static bool expand_one(const struct js_binding *b, const struct js_node *v, stru
     if (predefined(b, inside, &value)) {
         *rest = str_n(whole.p + end + 1, whole.n - end - 1);
         if (!value.p)
-            return fault(b, v, err, "has no value here; write the path", str_n(whole.p, end + 1));
+            return fault(b, v, err, "has no value in Holdfast; write the path",
+                         str_n(whole.p, end + 1));
         return buf_try_add(out, value.p, value.n) || too_long(b, v, err);
     }
     if (!parse_variable(inside, &var))

@@ -233,12 +233,12 @@ static void note_profile(const struct js_binding *b, const struct profile_config
     for (toolsets.entry = 0; toolsets.entry < p->n_toolset_keys; toolsets.entry++)
         if (!reaches_any(p, p->toolsets[toolsets.entry]))
             note_at(b, place_find(b, &toolsets),
-                    "toolset \"%.*s\" can have no tool of the servers of profile \"%.*s\"",
+                    "no tool of toolset \"%.*s\" belongs to a server of profile \"%.*s\"",
                     STR_ARG(p->toolset_keys[toolsets.entry]), STR_ARG(p->name));
     if (p->proxy_permits && c->n_trusted_proxies == 0)
         note_at(b, place_find(b, &permissions),
-                "profile \"%.*s\" takes permissions from a proxy, and \"trusted_proxies\" names "
-                "none: nobody has its tools",
+                "profile \"%.*s\" takes permissions from a proxy, but \"trusted_proxies\" is "
+                "empty, so no client gets its tools; name the proxy there",
                 STR_ARG(p->name));
 }
 
@@ -273,9 +273,9 @@ static void note_pattern(const struct js_binding *b, const struct toolset_config
         look_at_servers(reading_of(b)->config, &near);
     if (near.found.p)
         near.found = arena_printf(b->mem, "%.*s%s", STR_ARG(near.found), t->tools[at].p + end);
-    note_at(b, place_find(b, &place),
-            "\"%.*s\" of toolset \"%.*s\" can be no tool of a server that is configured%s", SHOWN,
-            t->tools[at].p, STR_ARG(t->key), hint(b, &near, "; tools are named server__tool"));
+    note_at(b, place_find(b, &place), "\"%.*s\" of toolset \"%.*s\" matches no configured server%s",
+            SHOWN, t->tools[at].p, STR_ARG(t->key),
+            hint(b, &near, "; tools are named server__tool"));
 }
 
 static void note_toolset(const struct js_binding *b, const struct toolset_config *t)

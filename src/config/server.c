@@ -20,9 +20,9 @@ static const char *name_complaint(struct str name)
     if (!value_is_name(name))
         return "must have 1 to 64 letters, digits and . _ -";
     if (memmem(name.p, name.n, "__", 2) || name.p[name.n - 1] == '_')
-        return "must not contain __ or end with _, which parts it from the tool's name";
+        return "must not contain __ or end with _, because __ separates it from the tool's name";
     if (str_eq(name, STR(".")) || str_eq(name, STR("..")))
-        return "means something else in a URL";
+        return "has a special meaning in a URL";
     for (size_t i = 0; i < countof(reserved); i++)
         if (str_eq(name, str_of(reserved[i])))
             return "is reserved";
@@ -125,17 +125,17 @@ static bool check_credential(const struct js_binding *b, const struct js_node *k
     bool is_env = str_starts(s->credential_as, STR("env:"));
 
     if (str_starts(s->credential_as, STR("header:")) && s->kind != SERVER_HTTP)
-        return js_bind_fault(b, key, err,
-                             "a credential goes as a header only to a server with a \"url\"; use "
-                             "env:NAME or meta:KEY");
+        return js_bind_fault(
+            b, key, err,
+            "header:NAME works only for a server with a \"url\"; use env:NAME or meta:KEY");
     if (is_env && s->kind != SERVER_STDIO)
-        return js_bind_fault(b, key, err,
-                             "a credential goes into the environment only of a server with a "
-                             "\"command\"; use header:NAME or meta:KEY");
+        return js_bind_fault(
+            b, key, err,
+            "env:NAME works only for a server with a \"command\"; use header:NAME or meta:KEY");
     if (is_env && s->share == SHARE_ALL)
         return js_bind_fault(b, key, err,
-                             "with \"share\": \"all\" every session would have the first one's "
-                             "credential; use \"share\": \"session\", or meta:KEY");
+                             "with \"share\": \"all\" every session would use the credential of "
+                             "the first one; use \"share\": \"session\", or meta:KEY");
     return check_key_names(b, key, s, err);
 }
 
@@ -144,9 +144,10 @@ static bool check_context(const struct js_binding *b, const struct js_node *key,
                           const struct server_config *s, struct error *err)
 {
     return !s->takes_context || s->share != SHARE_ALL ||
-           js_bind_fault(b, key, err,
-                         "with \"share\": \"all\" every session would have what the first one "
-                         "told in ${context:…}; use \"share\": \"session\", or take it out");
+           js_bind_fault(
+               b, key, err,
+               "with \"share\": \"all\" every session would use the value of the first one for "
+               "${context:…}; use \"share\": \"session\", or remove ${context:…}");
 }
 
 /* Expands "~" and "~/…" like a shell, for command lines that people copy. */

@@ -71,8 +71,8 @@ bool syntax_fault(struct str text, struct str file, const struct js_fault *fault
         words = "this is YAML, and Holdfast reads JSON; write the servers as {\"mcpServers\": "
                 "{\"NAME\": {\"command\": …}}}";
     else if (is_curly_quote(text, fault->offset))
-        words = "this is a typographic quote; write the plain \" instead, here and wherever else "
-                "one stands";
+        words = "this is a typographic quote; write the plain \" instead, here and at every other "
+                "place";
     if (!words)
         return js_bind_parse_fault(file, fault, ERR_CONFIG, err);
     return file.p ? error_set(err, ERR_CONFIG, "%.*s:%u:%u: %s", STR_ARG(file), fault->line,

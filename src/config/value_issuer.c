@@ -152,8 +152,8 @@ bool option_read_jwks(const struct js_binding *b, const struct js_field *f, cons
         return js_bind_fault(b, v, err, "\"%s\" %s", f->name, complaint);
     if (c->jwks_is_url && str_starts(c->jwks, STR("http://")) && !is_on_loopback(c->jwks))
         return js_bind_fault(b, v, err,
-                             "\"%s\" must begin with https://, as keys that came in the clear "
-                             "prove nothing; http:// is for loopback only",
+                             "\"%s\" must begin with https://, because keys fetched without TLS "
+                             "can be forged; http:// is for loopback only",
                              f->name);
     return true;
 }
@@ -182,9 +182,9 @@ static bool read_key(const struct js_binding *b, const struct js_field *f, const
         return false;
     is_secret = str_eq(key->alg, STR("HS256"));
     if ((key->pem.p != NULL) == is_secret || (key->secret.p != NULL) != is_secret)
-        return js_bind_fault(b, v, err,
-                             "a key for %.*s is given by \"%s\" and nothing else; correct it",
-                             STR_ARG(key->alg), is_secret ? "secret" : "pem");
+        return js_bind_fault(
+            b, v, err, "a key for %.*s needs \"%s\" and must not have the other one; correct it",
+            STR_ARG(key->alg), is_secret ? "secret" : "pem");
     return true;
 }
 
@@ -274,16 +274,15 @@ bool issuers_finish(struct config *c, struct error *err)
         if (c->n_issuers > 1 && !issuer->n_tenants && issuer->tenant_claim.n)
             return error_set(
                 err, ERR_CONFIG,
-                "%.*s: with several issuers each needs the tenants that its tokens may "
-                "name, or %.*s could speak for all of them; add for instance "
-                "\"tenants\": [\"%.*s\"]",
+                "%.*s: with several issuers each needs the tenants that its tokens may name, or "
+                "%.*s could name any tenant; add for instance \"tenants\": [\"%.*s\"]",
                 STR_ARG(issuer->at), STR_ARG(issuer->issuer), STR_ARG(issuer->tenant));
         if (issuer->n_audiences)
             continue;
         if (!base.p)
             return error_set(err, ERR_CONFIG,
-                             "%.*s: an issuer needs \"audience\", or \"public_url\" must be set; "
-                             "else tokens made for others would be taken",
+                             "%.*s: set \"audience\" of the issuer, or \"public_url\"; without "
+                             "them tokens for other services would be accepted",
                              STR_ARG(issuer->at));
         issuer->n_audiences = 2;
         issuer->audiences = arena_zalloc(c->mem, 2 * sizeof(struct str));

@@ -88,8 +88,8 @@ static void reply_on(struct link *l, struct str upstream_id, struct str rest)
     buf_addc(&text, '}');
     struct outgoing m = {.method = STR("response"), .text = buf_str(&text)};
     if (!upstream_send(l, &token, NULL, &m, &err))
-        log_warn("an answer could not be handed on", LS("server", upstream_name(link_upstream(l))),
-                 LZ("why", err.text));
+        log_warn("the answer of a client could not be sent to its server",
+                 LS("server", upstream_name(link_upstream(l))), LZ("why", err.text));
     buf_release(&text);
 }
 

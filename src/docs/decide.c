@@ -34,7 +34,7 @@ bool decide_check(const struct decide_request *r, struct error *err)
                          "a text goes with one suggestion; send them one by one");
     if (r->action == DECIDE_REJECT && r->text.p)
         return error_set(err, ERR_BAD_INPUT,
-                         "what is rejected takes no text; accept with a text, or reply");
+                         "a rejection takes no text; accept with a text, or reply");
     if (r->action == DECIDE_REPLY && !(r->text.p && is_comment_text(r->text)))
         return error_set(err, ERR_BAD_INPUT,
                          "a comment is a text of at most %d bytes without CriticMarkup in it",

@@ -215,8 +215,7 @@ bool index_commit(struct index *x, struct error *err)
         return false;
     if (x->open == 0 || sqlite3_get_autocommit(side->db)) {
         ok = error_set(err, ERR_UNAVAILABLE,
-                       "The index of documents lost what was put into it; scan the documents "
-                       "again.");
+                       "The index of documents lost its entries; scan the documents again.");
     } else if (x->open == 1) {
         ok = run(x, side, INDEX_COMMIT, err);
         if (!ok && !sqlite3_get_autocommit(side->db))

@@ -33,7 +33,7 @@ static void on_told(struct docs_call *c)
     struct recovery *r = container_of(c, struct recovery, call);
 
     if (!r->is_known)
-        log_info("a text that a crash had left behind is in the history now",
+        log_info("a text that was left by a crash is now in the history",
                  LS("folder", c->place.folder->name), LS("document", r->left[r->at - 1].path));
     late_add_left(c->home, c, &r->left[r->at - 1]);
     next_left(c);
@@ -115,7 +115,7 @@ static void on_done(struct docs_call *c)
     f->is_recovering = false;
     f->is_owing = f->is_owing || r->is_more || !c->ok;
     if (!c->ok && !f->home->stopping)
-        log_warn("texts in .holdfast are not in the history yet; it is tried again",
+        log_warn("texts in .holdfast could not be added to the history yet; Holdfast tries again",
                  LS("folder", f->shown.name), LZ("why", c->err.text));
     docs_end(c);
     arena_free(mem);

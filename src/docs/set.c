@@ -348,10 +348,9 @@ void docs_denied(const struct docs_call *call, struct error *err)
             "Access denied: this key only has access to %.*s. Use a path that begins with %s.",
             (int)names.n, names.p, n > 1 ? "one of them" : "it");
     else
-        error_set(
-            err, ERR_NOT_FOUND,
-            "Access denied: this key only has access to folders that are not there. Ask for a "
-            "key to those that are.");
+        error_set(err, ERR_NOT_FOUND,
+                  "Access denied: this key only has access to folders that do not exist. Ask for a "
+                  "key to existing folders.");
     buf_release(&names);
 }
 

@@ -78,7 +78,7 @@ bool vault_sys(struct error *err, int errnum, const char *doing)
     case ENODEV:
     case ENAMETOOLONG:
         return error_set(err, ERR_NOT_FOUND,
-                         "there is no such document; list the folder to see what there is");
+                         "there is no such document; list the folder to see its documents");
     default:
         return error_sys(err, ERR_UNAVAILABLE, errnum,
                          "%s failed; check the folder's permissions and its disk", doing);
@@ -321,8 +321,9 @@ static bool keep_look(const struct look *l, unsigned how, struct arena *mem, str
                          "the document is not UTF-8 text; convert it, or leave it alone");
     char *kept = arena_try_alloc(mem, l->n + 1);
     if (!kept)
-        return error_set(err, ERR_TOO_LARGE,
-                         "too much was read at once; ask for fewer or smaller documents");
+        return error_set(
+            err, ERR_TOO_LARGE,
+            "the documents are too large together; ask for fewer or smaller documents");
     memcpy(kept, l->bytes, l->n);
     kept[l->n] = '\0';
     ret->bytes = str_n(kept, l->n);

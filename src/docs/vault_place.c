@@ -13,7 +13,7 @@
 static bool not_a_folder(struct error *err)
 {
     return error_set(err, ERR_CONFLICT,
-                     "something that is no folder stands in the path; choose another path");
+                     "a part of the path exists and is not a folder; choose another path");
 }
 
 /* Opens the directory `name` in `dir`.  With `make`, creates it if it is missing. */
@@ -66,8 +66,9 @@ static bool rename_failed(int errnum, struct error *err)
 {
     switch (errnum) {
     case EEXIST:
-        return error_set(err, ERR_CONFLICT,
-                         "something is there already; choose another path or change what is there");
+        return error_set(
+            err, ERR_CONFLICT,
+            "the path exists already; choose another path, or change the document there");
     case EXDEV:
         return error_set(err, ERR_UNAVAILABLE,
                          "the path is on another file system than the folder; serve that one as a "
@@ -176,7 +177,8 @@ static bool take_empty(struct vault *v, const struct vault_place *at, int stage,
     }
     if (renameat2(stage, staged, at->dir, at->name, RENAME_NOREPLACE) == 0)
         (void)fsync(at->dir);
-    return error_set(err, ERR_CONFLICT, "the document is not empty; somebody has written to it");
+    return error_set(err, ERR_CONFLICT,
+                     "the document is not empty any more; it was written to meanwhile");
 }
 
 bool vault_remove_empty(struct vault *v, struct str path, struct arena *mem, struct str *ret_staged,

@@ -314,7 +314,7 @@ static bool publish(struct publish *p, struct error *err)
         return false;
     if (outcome == OVERTAKEN)
         error_set(err, ERR_CONFLICT,
-                  "the document was saved again and again meanwhile; read it and try once more");
+                  "the document was saved several times meanwhile; read it and try once more");
     return back(p, name, err);
 }
 

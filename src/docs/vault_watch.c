@@ -66,7 +66,7 @@ static void go_blind(struct vault_watches *w, int errnum)
     if (w->warned)
         return;
     w->warned = true;
-    log_warn("not every folder of documents can be watched, so they are listed again and again; "
+    log_warn("not every folder of documents can be watched, so Holdfast lists them repeatedly; "
              "raise fs.inotify.max_user_watches",
              LI("watched", w->by_wd.n), LZ("why", strerror(errnum)));
 }

@@ -102,7 +102,8 @@ void http_pool_free(struct http_pool *p)
         return;
     p->is_over = true;
     error_set(&err, ERR_CANCELLED,
-              "the call was cut short because we are stopping or its server was taken out");
+              "the call was ended because Holdfast is stopping or the server was removed from the "
+              "configuration");
     list_each(&p->conns, it)
     {
         struct client_conn *c = list_entry(it, struct client_conn, link);

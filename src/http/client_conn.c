@@ -116,7 +116,7 @@ static void fail_framing(struct client_conn *c, const struct http_fault *fault)
 {
     struct error err;
 
-    error_set(&err, ERR_UPSTREAM, "the server breaks HTTP, look at what stands before it: %s",
+    error_set(&err, ERR_UPSTREAM, "the server breaks HTTP, check the proxy in front of it: %s",
               fault->reason);
     fail(c, &err);
 }

@@ -107,7 +107,7 @@ bool grant_user(const struct principal *maker, struct error *err)
 
     if ((own && (scopes_narrow(own) || own->limits)) || end_of(maker))
         return error_set(err, ERR_DENIED,
-                         "a user has no scopes, no limits and no end, so a credential with one of "
-                         "these may not make or admit users; use another");
+                         "users have no scopes, limits or expiry, so a credential that has one of "
+                         "these may not create or enable users; use another credential");
     return true;
 }

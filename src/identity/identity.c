@@ -260,8 +260,8 @@ static void note_failure(struct identity *id, struct identify *q)
         return;
     if (q->is_held_up)
         error_set(&q->err, ERR_LIMIT,
-                  "this credential does not hold, and neither did too many credentials from this "
-                  "address before it; check the one you use, and try again in a second");
+                  "this credential is not valid, and too many invalid credentials came from this "
+                  "address; check the credential, and try again in a second");
     else
         throttle_failed(id->throttle, q->address, loop_now_ms(id->config.loop));
 }
@@ -365,12 +365,12 @@ static bool answer_cached(struct identity *id, struct identify *q, const uint8_t
 static bool answer_none(struct identify *q)
 {
     if (!q->config->auth_required && q->is_elsewhere)
-        return refuse(q, "\"auth\" is none, which is for this machine alone, and a proxy brought "
-                         "this from elsewhere; send a key that `holdfast key create` has made, and "
-                         "set \"auth\" to required");
+        return refuse(q, "\"auth\" is none, which serves this machine only, but a proxy forwarded "
+                         "this request from another one; set \"auth\" to required, and send a key "
+                         "made with `holdfast key create`");
     if (q->config->auth_required && !q->is_unix)
-        return refuse(q, "a credential is needed; send Authorization: Bearer with a key that "
-                         "`holdfast key create` has made, or with a token");
+        return refuse(q, "a credential is needed; send Authorization: Bearer with a key made with "
+                         "`holdfast key create`, or with a token");
     q->who = local_admin;
     return true;
 }

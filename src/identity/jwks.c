@@ -169,17 +169,17 @@ static bool add_key(const struct reader *r, const struct js_node *jwk, struct jw
     EVP_PKEY *key;
 
     if (!kind)
-        return error_set(err, ERR_CONFIG, "its kty or crv is not one we know");
+        return error_set(err, ERR_CONFIG, "its kty or crv is not supported");
     if (!is_for_signatures(r, jwk))
-        return error_set(err, ERR_CONFIG, "its use or key_ops is not to verify signatures");
+        return error_set(err, ERR_CONFIG, "its use or key_ops does not allow to verify signatures");
     if (!find_alg(r, jwk, kind, &alg))
-        return error_set(err, ERR_CONFIG, "its alg is not one we know");
+        return error_set(err, ERR_CONFIG, "its alg is not supported");
     if (kid && !js_type_is(kid, JS_STRING))
         return error_set(err, ERR_CONFIG, "its kid is not a string");
     key = kind->make(r, jwk, kind->group, kind->bytes);
     ERR_clear_error();
     if (!key)
-        return error_set(err, ERR_CONFIG, "its numbers make no key of its kty");
+        return error_set(err, ERR_CONFIG, "its numbers are not a valid key of its kty");
     return jwt_keys_take(keys, js_text(r->doc, kid, r->mem), alg, key, err);
 }
 

@@ -70,9 +70,9 @@ bool key_check(const struct key_row *row, struct str text, int64_t now_ms, struc
     bool is_same = crypto_equal(hash, row ? row->hash : none, sizeof(hash)) && row;
     crypto_wipe(hash, sizeof(hash));
     if (!is_same)
-        return error_set(err, ERR_UNAUTHENTICATED,
-                         "this key is not known here; see `holdfast key list`, or make one with "
-                         "`holdfast key create`");
+        return error_set(
+            err, ERR_UNAUTHENTICATED,
+            "this key is unknown; see `holdfast key list`, or make one with `holdfast key create`");
     if (row->revoked_ms)
         return error_set(err, ERR_UNAUTHENTICATED,
                          "this key was revoked; make another with `holdfast key create`");

@@ -260,7 +260,7 @@ static void answer(struct login_call *c, enum login_result result)
 
 static void answer_store(struct login_call *c, const struct error *why)
 {
-    log_warn("nobody can sign in: the store does not answer", LZ("why", why->text));
+    log_warn("users cannot sign in: the store does not answer", LZ("why", why->text));
     error_set(&c->err, ERR_UNAVAILABLE, "the store cannot be used just now; try again in a moment");
     answer(c, LOGIN_UNAVAILABLE);
 }
@@ -463,7 +463,8 @@ static void on_told(struct write_job *job)
     struct login_call *c = container_of(job, struct login_call, write);
 
     if (!job->ok)
-        log_error("the reuse of a refresh token is not in the audit", LZ("why", job->err.text));
+        log_error("the reuse of a refresh token could not be recorded in the audit",
+                  LZ("why", job->err.text));
     c->op.kind = OP_LOGIN_ROTATE; /* so that answer() ends the refresh */
     answer(c, LOGIN_REFUSED);
 }
@@ -472,8 +473,8 @@ static void on_told(struct write_job *job)
  * event. */
 static void tell_reuse(struct login_call *c)
 {
-    log_warn("a refresh token came a second time; its sign-in is ended", LS("user", c->row->id),
-             LS("sign_in", c->login->family), LS("address", c->address));
+    log_warn("a refresh token was used a second time; its sign-in was ended",
+             LS("user", c->row->id), LS("sign_in", c->login->family), LS("address", c->address));
     identity_revoked(c->logins->config.identity,
                      arena_printf(c->mem, "session:%.*s", STR_ARG(c->login->family)));
     c->event = (struct event_row){

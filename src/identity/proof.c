@@ -109,7 +109,8 @@ static void refuse_store(struct proof *p, const struct error *why)
 
     log_warn("a credential could not be looked up", LZ("why", why->text));
     error_set(&err, ERR_UNAVAILABLE,
-              "the store cannot say who this is just now; try again in a moment");
+              "the credential cannot be checked, because the store does not answer; try again in a "
+              "moment");
     refuse(p, &err);
 }
 
@@ -132,7 +133,8 @@ static bool look_up(struct proof *p, bool (*run)(struct read_job *, struct store
 {
     p->job = (struct read_job){.run = run, .done = done};
     return lane_lookup(p->id->config.lanes, &p->job) ||
-           error_set(err, ERR_UNAVAILABLE, "too much is being looked up; try again in a moment");
+           error_set(err, ERR_UNAVAILABLE,
+                     "too many credentials are being checked; try again in a moment");
 }
 
 /* Keys. */
@@ -154,7 +156,7 @@ static bool check_user(const struct proof *p, struct error *err)
         return true;
     if (!p->user || !str_eq(p->user->tenant, p->key->tenant) || p->user->ended_ms)
         return error_set(err, ERR_UNAUTHENTICATED,
-                         "the user of this key is no longer there; make another key");
+                         "the user of this key does not exist any more; make another key");
     return true;
 }
 
@@ -211,10 +213,11 @@ static bool check_bearer(const struct proof *p, struct error *err)
         return error_set(err, ERR_UNAUTHENTICATED, "tenant not found");
     if (p->user && !str_eq(p->user->tenant, p->token.claims.tenant))
         return error_set(err, ERR_UNAUTHENTICATED,
-                         "the bearer of this token is known here in another tenant; a subject of "
-                         "an issuer has one");
+                         "the user of this token belongs to another tenant; a subject of an issuer "
+                         "has one tenant");
     if (p->user && p->user->ended_ms)
-        return error_set(err, ERR_UNAUTHENTICATED, "the bearer of this token is no longer a user");
+        return error_set(err, ERR_UNAUTHENTICATED,
+                         "the user of this token is no longer active; use another token");
     return true;
 }
 
@@ -256,7 +259,8 @@ static void ensure_user(struct proof *p)
     p->write = (struct write_job){.ops = p->ops, .n = 2, .done = on_user_made};
     if (lane_write(p->id->config.lanes, &p->write))
         return;
-    error_set(&err, ERR_UNAVAILABLE, "too much is being written; try again in a moment");
+    error_set(&err, ERR_UNAVAILABLE,
+              "too many writes are waiting for the store; try again in a moment");
     refuse(p, &err);
 }
 
@@ -435,7 +439,7 @@ static bool line_join(struct proof *p, struct error *err)
 
     if (id->n_line >= IDENTITY_LINE_MAX)
         return error_set(err, ERR_LIMIT,
-                         "too many credentials from this address did not hold, and too many more "
+                         "too many invalid credentials came from this address, and too many more "
                          "wait to be checked; try again in a second");
     if (!id->n_line++)
         loop_timer_start(id->line_timer, IDENTITY_LINE_MS, 0);
@@ -467,8 +471,7 @@ bool proof_begin(struct identity *id, struct identify *q, struct str credential,
     if (!is_known_form(id, credential, mem, &key_id, &is_own)) {
         arena_free(mem);
         return error_set(&q->err, ERR_UNAUTHENTICATED,
-                         "this credential is not known here; send a key that `holdfast key create` "
-                         "has made");
+                         "this credential is unknown; send a key made with `holdfast key create`");
     }
     if (id->stopping || id->proving.n >= IDENTITY_MAX_PROOFS) {
         arena_free(mem);

@@ -347,7 +347,8 @@ static void set_up(struct quota_share *s, bool is_up)
     if (is_up)
         log_info("limits are counted together with other nodes");
     else
-        log_warn("limits are counted on this node alone just now", LZ("why", s->err.text));
+        log_warn("limits are counted on this node alone, because Redis does not answer",
+                 LZ("why", s->err.text));
     s->is_up = is_up;
     s->was_up = true; /* the state has been logged */
     metric_set(s->home->shared, is_up);

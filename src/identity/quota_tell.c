@@ -23,7 +23,7 @@ static void on_recorded(struct write_job *job)
     struct record *r = container_of(job, struct record, job);
 
     if (!job->ok)
-        log_warn("that a limit was reached is not in the audit", LZ("why", job->err.text));
+        log_warn("a reached limit could not be recorded in the audit", LZ("why", job->err.text));
     arena_free(r->mem);
 }
 

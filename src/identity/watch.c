@@ -46,8 +46,8 @@ static void tell(struct watched *g)
         w->on_revoked(w);
     }
     if (n)
-        log_info("a credential ended: what was open in its name is closed",
-                 LS("credential", g->credential), LI("closed", n));
+        log_info("a credential ended: its open streams are closed", LS("credential", g->credential),
+                 LI("closed", n));
 }
 
 static void on_later(struct loop_task *task)

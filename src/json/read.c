@@ -123,7 +123,7 @@ static must_check bool grow(struct parser *ps)
     grown = arena_try_resize(ps->mem, ps->nodes, ps->cap * sizeof(*ps->nodes),
                              cap * sizeof(*ps->nodes));
     if (!grown)
-        return fail_limit(ps, ps->p, "this message needs more memory than one may use");
+        return fail_limit(ps, ps->p, "this message needs more memory than the limit");
     ps->nodes = grown;
     ps->cap = cap;
     return true;
@@ -202,8 +202,9 @@ static const char *check_escape(struct parser *ps, const char *p)
     if (ps->end - p < 2)
         return fail(ps, ps->end, ""), NULL;
     if (p[1] != 'u')
-        return p[1] && strchr(simple, p[1]) ? p + 2
-                                            : (fail(ps, p, "this escape does not exist"), NULL);
+        return p[1] && strchr(simple, p[1])
+                   ? p + 2
+                   : (fail(ps, p, "this escape sequence is not valid"), NULL);
     unit = hex4(p + 2, ps->end);
     if (unit < 0)
         return fail(ps, p, "\\u takes four hexadecimal digits"), NULL;
@@ -214,7 +215,7 @@ static const char *check_escape(struct parser *ps, const char *p)
         if (unit >= 0xdc00 && unit <= 0xdfff)
             return p + 12;
     }
-    return fail(ps, p, "half of a surrogate pair stands alone"), NULL;
+    return fail(ps, p, "one half of a surrogate pair is missing"), NULL;
 }
 
 /* Reads a string from `start` on; its first byte that is not plain is at p. */
@@ -271,7 +272,7 @@ static bool number(struct parser *ps)
 
     p = skip_digits(p, end);
     if (p == digits)
-        return fail(ps, p, "a digit must stand here");
+        return fail(ps, p, "a digit is expected here");
     if (*digits == '0' && p - digits > 1)
         return fail(ps, digits, "numbers have no leading zeros");
     if (p < end && *p == '.') {
@@ -286,7 +287,7 @@ static bool number(struct parser *ps)
         digits = p;
         p = skip_digits(p, end);
         if (p == digits)
-            return fail(ps, p, "a digit must stand in the exponent");
+            return fail(ps, p, "a digit is expected in the exponent");
     }
     ps->p = p;
     return add_node(ps, JS_NUMBER, start, p, false);
@@ -298,8 +299,7 @@ static bool literal(struct parser *ps, const char *word, size_t n, enum js_type 
 
     if ((size_t)(ps->end - start) < n || memcmp(start, word, n) != 0)
         return fail(ps, start,
-                    "a value must stand here: object, array, string, number, true, "
-                    "false or null");
+                    "a value is expected here: object, array, string, number, true, false or null");
     ps->p += n;
     return add_node(ps, type, start, ps->p, false);
 }
@@ -316,7 +316,7 @@ static bool member(struct parser *ps, struct level *level)
     const char *start = ps->p;
 
     if (peek(ps) != '"')
-        return fail(ps, ps->p, "a key in double quotes must stand here");
+        return fail(ps, ps->p, "a key in double quotes is expected here");
     if (++level->keys > ps->limits->keys)
         return fail_limit(ps, ps->p, "there are too many keys in this object");
     if (!string(ps))
@@ -343,7 +343,7 @@ static bool check_duplicates(struct parser *ps, const struct level *level)
     if (!twin)
         return true;
     ps->duplicate = true;
-    return fail(ps, ps->text.p + twin->start, "this key stands twice in one object");
+    return fail(ps, ps->text.p + twin->start, "this key occurs twice in one object");
 }
 
 /* ps->p is at the closing bracket of the innermost container. */
@@ -427,8 +427,8 @@ static bool after_value(struct parser *ps, bool *ret_due)
         }
         if (peek(ps) != closing)
             return fail(ps, ps->p,
-                        closing == ']' ? "a comma or ] must stand here"
-                                       : "a comma or } must stand here");
+                        closing == ']' ? "a comma or ] is expected here"
+                                       : "a comma or } is expected here");
         if (!close_container(ps))
             return false;
     }

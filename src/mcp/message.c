@@ -147,7 +147,7 @@ bool mcp_parse_upstream(struct str text, struct arena *mem, struct mcp_message *
     if (!js_parse(text, &js_limits_upstream, mem, &m.doc, &fault))
         return error_set(err, ERR_UPSTREAM, "it sent something that is not JSON: %s", fault.reason);
     if (js_root(&m.doc)->type != JS_OBJECT)
-        return error_set(err, ERR_UPSTREAM, "it sent something that is no JSON-RPC object");
+        return error_set(err, ERR_UPSTREAM, "it sent something that is not a JSON-RPC object");
     find_parts(&m, mem);
     *ret = m;
     return true;

@@ -459,7 +459,8 @@ bool regex_translate(struct str pattern, struct buf *out, bool *ret_lenient,
     if (ok && r.depth)
         ok = refuse(&r, "a group in the regular expression is not closed");
     if (ok && r.unicode && r.lenient)
-        ok = refuse(&r, "the regular expression is neither right with the flag \"u\" nor without");
+        ok = refuse(
+            &r, "the regular expression is not valid, neither with the flag \"u\" nor without it");
     if (!ok)
         *ret_reason = r.reason;
     *ret_lenient = r.lenient;

@@ -163,11 +163,11 @@ bool pg_failed(struct pg_store *s, const PGresult *res, const char *doing, struc
     }
     first_line(pq.result_error_field(res, PG_DIAG_MESSAGE_PRIMARY), reason, sizeof(reason));
     if (pg_has_state(res, "42501"))
-        return error_set(err, ERR_CONFIG,
-                         "PostgreSQL refused %s (%s): the role of DATABASE_URL may not; run "
-                         "`holdfast db migrate` as the schema's owner and grant this role what it "
-                         "lacks.",
-                         doing, reason);
+        return error_set(
+            err, ERR_CONFIG,
+            "PostgreSQL refused %s (%s): the role of DATABASE_URL lacks a privilege; run `holdfast "
+            "db migrate` as the schema's owner and grant this role what it lacks.",
+            doing, reason);
     return error_set(err, ERR_INTERNAL, "PostgreSQL refused %s (%s: %s); report it.", doing,
                      pq.result_error_field(res, PG_DIAG_SQLSTATE), reason);
 }
@@ -301,8 +301,7 @@ static bool end_lost(struct pg_store *s, struct error *err)
         if (!pg_exec_text(s, sql, "ending a connection that broke", &left, err)) {
             if (!s->conn)
                 return false;
-            log_warn("PostgreSQL does not let us end a connection that broke",
-                     LZ("why", err->text));
+            log_warn("PostgreSQL did not allow to end a broken connection", LZ("why", err->text));
             break;
         }
         if (left > 0 && pg_now_us() >= s->until_us)

@@ -326,8 +326,8 @@ static bool send(struct pg_store *s, unsigned which, const struct pg_params *p, 
         p = &none;
     if (p->bad)
         return error_set(err, ERR_BAD_INPUT,
-                         "PostgreSQL cannot keep a text with a NUL character or bytes that are no "
-                         "UTF-8, nor an id that is no UUID; leave them out.");
+                         "PostgreSQL cannot store a text with a NUL character or with bytes that "
+                         "are not UTF-8, nor an id that is not a UUID; send other values.");
     name_of(which, name);
     return pq.send_query_prepared(s->conn, name, p->n, p->values, p->lengths, all_binary, 1) ||
            pg_away(s, pq.error_message(s->conn), err);

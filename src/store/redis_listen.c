@@ -114,7 +114,9 @@ static void *run(void *arg)
         if (redis_connects(l->redis) != connects)
             said = false;
         if (!said && err.code)
-            log_warn("what other nodes end is not heard at once just now", LZ("why", err.text));
+            log_warn("messages of other nodes do not arrive; what they end is learned from the "
+                     "store within a second",
+                     LZ("why", err.text));
         said = true;
         int64_t pause = redis_pause_ms(l->redis);
         if (rest(l, pause > REDIS_PAUSE_MIN_MS ? pause : REDIS_PAUSE_MIN_MS))

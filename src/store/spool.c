@@ -98,10 +98,10 @@ static bool open_db(struct spool *s, struct error *err)
     if (!run(s, pragmas, "opening", err) || !ask(s, "PRAGMA user_version", &version, err))
         return false;
     if (version > SPOOL_VERSION)
-        return error_set(err, ERR_CONFIG,
-                         "%s is of a newer Holdfast; start that one once, or move "
-                         "the file away",
-                         s->path);
+        return error_set(
+            err, ERR_CONFIG,
+            "%s was written by a newer Holdfast; start that version once, or move the file away",
+            s->path);
     return version == SPOOL_VERSION || run(s, schema, "opening", err);
 }
 
@@ -275,10 +275,10 @@ bool spool_page(struct spool *s, int64_t after, unsigned limit, struct arena *me
     bool ok = sound && (rc == SQLITE_DONE || failed(s, err, "reading"));
     sqlite3_finalize(st);
     if (!sound)
-        return error_set(err, ERR_CONFIG,
-                         "%s holds something that is no outcome; restore it from a backup, or move "
-                         "it away",
-                         s->path);
+        return error_set(
+            err, ERR_CONFIG,
+            "%s contains a row that is not an outcome; restore it from a backup, or move it away",
+            s->path);
     if (!ok)
         return false;
     *ret = list;

@@ -332,8 +332,8 @@ static void configure_library(void)
 static void distrust(struct sqlite_store *s, int rc)
 {
     if (!s->broken && ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_FULL))
-        log_error("the disk failed while the database was written; nothing is recorded until the "
-                  "database was opened again and its WAL written once more",
+        log_error("the disk failed during a write to the database; Holdfast records nothing until "
+                  "it has opened the database again and written its WAL",
                   LZ("sqlite", sqlite3_errstr(rc)), LI("code", rc));
     s->broken = true;
 }
@@ -562,7 +562,7 @@ static void checkpoint_last(struct sqlite_store *s)
 {
     struct error err;
     if (!s->read_only && s->db && !s->broken && !checkpoint(s, &err))
-        log_warn("the WAL was not copied into the database; the next start does it",
+        log_warn("the WAL could not be copied into the database; the next start copies it",
                  LZ("why", err.text));
 }
 

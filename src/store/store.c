@@ -117,7 +117,7 @@ bool store_op_is_refused(const struct store_op *op, struct error *err)
 {
     if (!op->required || op->verdict == VERDICT_OK)
         return false;
-    error_set(err, ERR_CONFLICT, "The store refused what had to be done: %s.",
+    error_set(err, ERR_CONFLICT, "The store refused a required change: %s.",
               store_op_infos[op->kind].name);
     return true;
 }

@@ -97,12 +97,12 @@ static bool check_header(const struct server_config *c, const struct config_pair
 {
     for (size_t i = 0; i < pair->n_placeholders; i++)
         if (!config_is_header_value(context_value_for(&pair->placeholders[i], context_values, n)))
-            return error_set(
-                err, ERR_BAD_INPUT,
-                "what the session was told for \"%.*s\" cannot stand in the header %.*s of "
-                "the server %.*s; open a new session without line ends, control characters "
-                "and blanks around it",
-                STR_ARG(pair->placeholders[i].key), STR_ARG(pair->name), STR_ARG(c->name));
+            return error_set(err, ERR_BAD_INPUT,
+                             "the value of \"%.*s\" in this session's config cannot be sent in the "
+                             "header %.*s of the server %.*s; open a new session with a value "
+                             "without line ends, control characters and blanks around it",
+                             STR_ARG(pair->placeholders[i].key), STR_ARG(pair->name),
+                             STR_ARG(c->name));
     return true;
 }
 
@@ -123,8 +123,8 @@ bool upstream_check_context_values(const struct upstream *u,
     }
     return bytes <= UPSTREAM_CONTEXT_BYTES_MAX ||
            error_set(err, ERR_BAD_INPUT,
-                     "what the session was told makes %zu bytes in the %s of the server %.*s, of "
-                     "at most %u; open a new session with shorter values",
+                     "the values of this session's config need %zu bytes in the %s of the server "
+                     "%.*s, of at most %u; open a new session with shorter values",
                      bytes, is_http ? "headers" : "environment", STR_ARG(c->name),
                      UPSTREAM_CONTEXT_BYTES_MAX);
 }

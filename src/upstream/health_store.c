@@ -37,7 +37,7 @@ bool health_load(struct store *store, struct arena *mem, struct server_row **ret
     while (got == STORE_PAGE_MAX) {
         if (!store_servers_page(store, n ? rows[n - 1].name : STR_NONE, STORE_PAGE_MAX, mem, &page,
                                 &got, err))
-            return error_wrap(err, "reading how servers did");
+            return error_wrap(err, "reading the request counts of servers");
         struct server_row *all = arena_alloc(mem, (n + got + 1) * sizeof(*all));
         if (n)
             memcpy(all, rows, n * sizeof(*all));

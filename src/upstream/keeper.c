@@ -356,8 +356,8 @@ static void keeper_died(struct keeper *k)
 {
     keeper_hang_up(k);
     if (k->control < 0) {
-        log_error("keeper process ended and cannot be replaced: servers run by command are gone "
-                  "until Holdfast is restarted",
+        log_error("keeper process ended and cannot be replaced: servers run by command cannot be "
+                  "started until Holdfast is restarted",
                   LI("pid", k->pid));
     } else {
         int64_t pause = next_pause_ms(k);
@@ -497,7 +497,7 @@ static void on_again(void *arg)
     if (k->control < 0)
         return;
     if (!ask_for_keeper(k, &err)) {
-        log_error("no other keeper process", LZ("why", err.text));
+        log_error("another keeper process could not be started", LZ("why", err.text));
         k->began_ms = clock_mono_ms();
         loop_timer_start(k->again, next_pause_ms(k), 0);
         return;
@@ -516,7 +516,7 @@ static void on_control(void *arg, int events unused_arg)
                   LI("pid", k->zygote));
         lose_zygote(k);
     } else if (errnum) {
-        log_error("no other keeper process; raise the limit of processes",
+        log_error("another keeper process could not be started; raise the limit of processes",
                   LZ("why", strerror(errnum)));
     } else if (k->pid > 0) {
         log_info("keeper process started", LI("pid", k->pid));

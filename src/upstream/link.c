@@ -199,8 +199,9 @@ static void note_failed_start(struct link *l, const struct error *why)
     if (!l->has_context_values && !l->credential.value.p)
         upstream_note_failure(l->up, why);
     else
-        log_warn("a server could not be started with what a session has for it",
-                 LS("server", l->up->config->name), LZ("why", why->text));
+        log_warn(
+            "a server could not be started with the context values and credential of a session",
+            LS("server", l->up->config->name), LZ("why", why->text));
 }
 
 void link_end(struct link *l, const struct error *why)

@@ -136,7 +136,7 @@ bool pins_load(struct pins *p, struct store *store, struct error *err)
     }
     arena_free(page);
     arena_free(mem);
-    return ok || error_wrap(err, "reading what tools were");
+    return ok || error_wrap(err, "reading the known tools");
 }
 
 /* Another node may have stored an approval.  When a call is held, the row is read again, for the

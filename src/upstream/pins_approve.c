@@ -104,8 +104,8 @@ static bool choose_one(struct pins_approval *a, struct watched_server *s, struct
                          "that server has no such tool now; see `holdfast servers show NAME`");
     if (a->digest.p && !is_named(a, t))
         return error_set(err, ERR_CONFLICT,
-                         "the tool has another digest than that (of which %d digits or more are "
-                         "needed); look at it with `holdfast servers diff`",
+                         "the tool has another digest, or fewer than %d digits of it were given; "
+                         "look at it with `holdfast servers diff`",
                          PINS_DIGEST_MIN);
     if (!a->digest.p && !is_as_shown(a->pins, t))
         return error_set(err, ERR_CONFLICT,
@@ -194,7 +194,7 @@ bool pins_approve(struct pins *p, struct pins_approval *a, struct error *err)
 
     if (!s)
         return error_set(err, ERR_NOT_FOUND,
-                         "no tools of such a server are known; see `holdfast servers list`");
+                         "no server of this name has known tools; see `holdfast servers list`");
     a->pins = p;
     a->mem = arena_new(16u * 1024 * 1024);
     a->rows = arena_zalloc(a->mem, PINS_APPROVE_MAX * sizeof(*a->rows));

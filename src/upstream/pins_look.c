@@ -144,8 +144,8 @@ static struct watched_tool *remember(struct looking *l, struct str name)
         return pins_tool_new(s, name);
     if (!s->is_full) {
         pins_tell(l, pins_find(l, FOUND_BEYOND, name));
-        log_warn("a server has had more tools than are watched; give it another name in the "
-                 "configuration to begin anew",
+        log_warn("a server has had more tools than Holdfast watches; give it another name in the "
+                 "configuration to begin again",
                  LS("server", s->name), LI("watched", PINS_MAX_TOOLS));
     }
     s->is_full = true;

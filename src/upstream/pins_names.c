@@ -30,7 +30,7 @@ static bool refuse(struct looking *l, struct str name, const char *why, struct s
     if (!r && s->refused.n == PINS_MAX_REFUSED) {
         s->refuses_rest = true;
         pins_tell(l, pins_find(l, FOUND_REFUSED_REST, name));
-        log_warn("a server has more names that are left out than are told", LS("server", s->name),
+        log_warn("a server has more left-out names than the log lists", LS("server", s->name),
                  LI("told", PINS_MAX_REFUSED));
         return false;
     }
@@ -46,7 +46,7 @@ static bool refuse(struct looking *l, struct str name, const char *why, struct s
     one->like = like.p ? arena_dup(l->found->mem, like) : STR_NONE;
     pins_tell(l, one);
     if (one->is_told)
-        log_warn("left out a tool: its name is no name of its own", LS("server", s->name),
+        log_warn("left out a tool: its name is not distinct", LS("server", s->name),
                  LS("tool", name), LZ("why", why), LS("like", like));
     return false;
 }

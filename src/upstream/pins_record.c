@@ -53,7 +53,8 @@ void pins_record(struct findings *f)
     struct pins *p = f->pins;
 
     if (p->n_queue == PINS_MAX_QUEUE) {
-        log_warn("tools change faster than that can be recorded; it is told with the next list",
+        log_warn("tools change faster than the changes can be recorded; the rest is recorded with "
+                 "the next list",
                  LS("server", f->server), LI("waiting", PINS_MAX_QUEUE));
         lose(f);
         findings_free(f);
@@ -283,8 +284,9 @@ static void finish(struct findings *f)
 
 static void finish_lost(struct findings *f, const char *why)
 {
-    log_error("a change of tools is not in the audit; it is told with the next list",
-              LS("server", f->server), LZ("why", why));
+    log_error(
+        "a change of tools could not be recorded in the audit; it is recorded with the next list",
+        LS("server", f->server), LZ("why", why));
     lose(f);
     finish(f);
 }

@@ -238,7 +238,8 @@ static bool mirrors_well(void *arg, const struct catalog_item *tool)
 static void log_note(void *arg, const char *note)
 {
     const struct probe *p = arg;
-    log_warn("lists of a server need mending", LS("server", p->up->config->name), LZ("note", note));
+    log_warn("the lists of a server have a mistake", LS("server", p->up->config->name),
+             LZ("note", note));
 }
 
 static void probe_finish_lists(struct probe *p)
@@ -495,7 +496,7 @@ static void on_silence(void *arg)
         probe_fail(p, ERR_TIMEOUT, "did not answer server/discover in time");
         return;
     }
-    log_info("a server is slow to answer server/discover; initialize is sent behind it",
+    log_info("a server is slow to answer server/discover; initialize is sent as well",
              LS("server", p->up->config->name));
     go_legacy(p, NULL);
 }
@@ -504,8 +505,9 @@ static void on_limit(void *arg)
 {
     struct probe *p = arg;
     if (p->state == PROBE_LISTS && p->kind != CATALOG_TOOLS) {
-        log_warn("a server took more than 90 s to tell its lists; the rest is served empty",
-                 LS("server", p->up->config->name));
+        log_warn(
+            "a server took more than 90 s to send its lists; the missing lists are served empty",
+            LS("server", p->up->config->name));
         catalog_clear_list(p->catalog, p->kind);
         probe_finish_lists(p);
         return;

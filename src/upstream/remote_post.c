@@ -305,7 +305,7 @@ void post_fail_by_status(struct post *post)
     case ERR_DENIED:
         error_set(
             &err, ERR_UPSTREAM,
-            "%.*s answered %d: it wants a credential; put one under \"headers\" of the server",
+            "%.*s answered %d: it requires a credential; set one in \"headers\" of the server",
             STR_ARG(name), post->status);
         break;
     default:

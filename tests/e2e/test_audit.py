@@ -93,7 +93,7 @@ def test_list__limits_and_selects_a_session(hf):
     assert run_json(hf, 'audit', 'list', '--limit', '2') == every[:2]
     assert run_json(hf, 'audit', 'list', '--session', every[0]['session_id']) == every
     unknown = run(hf, 'audit', 'list', '--session', 'nobody')
-    assert unknown.returncode == 1 and 'no call of a session "nobody"' in unknown.stderr
+    assert unknown.returncode == 1 and 'no recorded call of a session "nobody"' in unknown.stderr
 
 
 def test_list__open_calls_are_those_under_way_and_those_a_kill_cut_off(tmp_path):

@@ -738,7 +738,7 @@ def test_throttle__an_address_whose_credentials_fail_has_to_wait_and_a_proved_on
     statuses = [r.status for r in replies]
     assert set(statuses) == {401, 429} and statuses.index(429) >= 100, statuses
     held = replies[statuses.index(429)]
-    assert held.header('retry-after') == '1' and b'too many credentials' in held.body
+    assert held.header('retry-after') == '1' and b'too many invalid credentials' in held.body
     assert hf.request('GET', '/api/v1/sessions', good.headers).status == 200
     wait_for(lambda: wrong(hf, path, 1)[0].status == 401, 'the address to be heard again', 5)
 

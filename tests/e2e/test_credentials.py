@@ -181,14 +181,14 @@ def test_start__warns_of_a_configuration_that_shows_secrets_to_others(holdfast, 
     one = holdfast({'rec': entry}, start=False)
     os.chmod(one.config_file, 0o644)
     one.start()
-    warned = one.wait_log(lambda l: 'can be read by others' in l.get('warning', ''), 'a warning')
+    warned = one.wait_log(lambda l: 'can be read by other users' in l.get('warning', ''), 'a warning')
     assert warned['level'] == 'warn' and one.config_file in warned['warning'] and CANARY not in str(one.log())
     one.stop()
     os.chmod(one.config_file, 0o600)
     with one.turn:
         one.lines.clear()
     one.start()
-    assert 'can be read by others' not in str(one.log())
+    assert 'can be read by other users' not in str(one.log())
 
 
 def test_config__takes_secrets_from_the_credentials_directory(rest, stdio_server, tmp_path):

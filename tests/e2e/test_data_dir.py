@@ -47,7 +47,7 @@ def test_database__may_be_read_by_those_who_cannot_reach_it(stopped):
     path = os.path.join(stopped.data, 'holdfast.db')
     os.chmod(path, 0o644)
     os.chmod(stopped.data, 0o755)
-    refused_start(stopped, f'others may read {path}', f'chmod 600 {path}')
+    refused_start(stopped, f'other users may read {path}', f'chmod 600 {path}')
     os.chmod(stopped.data, 0o700)
     stopped.start()
 

@@ -156,7 +156,7 @@ def test_key_of_several_folders_and_of_none(kb):
     assert said(agent(kb, kb.two).call('grep', {'pattern': 'needle in'})) == 'Lens/A.md\nShelf/A.md'
     none = agent(kb, kb.none)
     assert refused(none.call('read', {'file_path': 'Lens/A.md'})) == (
-        'Access denied: this key only has access to folders that are not there. Ask for a key to those that are.')
+        'Access denied: this key only has access to folders that do not exist. Ask for a key to existing folders.')
     for tool, arguments in {'glob': {'pattern': '**'}, 'grep': {'pattern': '.'}, 'search': {'query': 'needle'}}.items():
         assert said(none.call(tool, arguments)) == 'No matches found.', tool
 

@@ -289,7 +289,7 @@ def test_review__goes_forth_and_back(desk):
     for number in range(2, 6):
         person.do('j' if number % 2 else ' ', f'[{number}/5]')
     person.do('n', 'that was the last one', 'Lens/second.md:1  [5/5]')
-    person.do('z', 'that key does nothing here', '[5/5]')
+    person.do('z', 'this key has no function here', '[5/5]')
     person.do('q', '5 left')
     assert person.end()[0] == 0 and desk.lens.read('plan.md') == PLAN
 
@@ -333,7 +333,7 @@ def test_review__undo_never_takes_away_what_somebody_typed_since(desk):
     person.do('a', 'accept', '[1/3]')
     typed = desk.lens.read('plan.md') + 'Typed by hand.\n'
     desk.lens.write('plan.md', typed)
-    person.do('u', 'somebody has changed the document since', '[1/3]')
+    person.do('u', 'the document has changed since then', '[1/3]')
     assert desk.lens.read('plan.md') == typed
     person.do('q', '1 accepted, 3 left')
     assert person.end()[0] == 0
@@ -347,7 +347,7 @@ def test_review__edit_opens_the_editor_on_the_new_text(desk):
     assert desk.lens.read('plan.md') == PLAN
     for _ in range(3):
         person.do('n', '/4]')
-    person.do('e', 'a comment is not edited', '[4/4]')
+    person.do('e', 'a comment cannot be edited', '[4/4]')
     person.do('q', '1 undone, 4 left')
     assert person.end()[0] == 0
 
@@ -358,7 +358,7 @@ def test_review__an_editor_that_fails_or_changes_nothing_decides_nothing(desk):
     person.do('q', '4 left')
     person.end()
     person = desk.review('Lens/plan.md', env=desk.editor('fast\n'))
-    person.do('e', 'nothing was edited', '[1/4]')
+    person.do('e', 'the text was not edited', '[1/4]')
     person.do('q', '4 left')
     person.end()
     person = desk.review('Lens/plan.md', env={'EDITOR': '/nowhere/editor', 'VISUAL': ''})
@@ -376,7 +376,7 @@ def test_review__reply_is_a_comment_behind_the_suggestion(desk):
     assert '@@why not swift?<<} fox.' in desk.lens.read('plan.md')
     person.do('c', 'reply: ')
     person.press('\n')
-    person.expect('nothing was said', '[1/5]')
+    person.expect('the comment is empty', '[1/5]')
     person.do('c', 'reply: ')
     person.press('{++no++}\n')
     person.expect('without CriticMarkup', '[1/5]')

@@ -27,7 +27,7 @@ AGENTS = 4
 TEXT = ''.join(f'Line {n} tells of thing{n} and of matter{n}.\n' for n in range(12))
 # What an agent may be told beside an editor that saves all the time.
 REFUSALS = ('Document changed since last read', 'old_string not found', 'old_string is not unique', 'You must read this document',
-            'was saved again and again', 'would change or remove', 'Session not found')
+            'was saved several times', 'would change or remove', 'Session not found')
 
 
 class Steered:

@@ -285,7 +285,7 @@ def test_move__by_a_person_rewrites_links_and_is_in_the_history(place):
     assert place.lens.read('from.md') == 'See [[plain]] and [it](deep/%7B++x++%7D.md).\n'
     newest = place.docs.revisions('Lens/from.md')[0]
     assert (newest['kind'], newest['author'], newest['reason']) == ('move', 'Ada', 'tidy')
-    refused(place.docs.move('Lens/plan.md', 'Lens/from.md'), 409, 'conflict', 'something is at the new path')
+    refused(place.docs.move('Lens/plan.md', 'Lens/from.md'), 409, 'conflict', 'the new path exists')
     refused(place.docs.move('Lens/plan.md', 'Other/plan.md'), 400, 'bad_input', 'new_path is in another folder')
     refused(place.docs.move('Lens/plan.md', 'Lens/../plan.md'), 400, 'bad_input')
     refused(place.docs.move('Lens/nope.md', 'Lens/x.md'), 404, 'not_found', MISSING)

@@ -77,7 +77,7 @@ def test_start__the_era_does_not_depend_on_how_long_it_takes(holdfast, stdio_ser
             'while not os.path.exists(sys.argv[1]): time.sleep(0.01)\n'
             'os.execv(sys.argv[2], sys.argv[2:])')
     hf = holdfast({'cold': {'command': sys.executable, 'args': ['-S', '-E', '-c', code, str(gate), *inner]}})
-    hf.wait_log(lambda l: l.get('msg') == 'a server is slow to answer server/discover; initialize is sent behind it', 'its silence')
+    hf.wait_log(lambda l: l.get('msg') == 'a server is slow to answer server/discover; initialize is sent as well', 'its silence')
     open_gate(gate)
     assert probed(hf, 'cold')['era'] == ('legacy' if era == 'legacy' else 'modern')
 

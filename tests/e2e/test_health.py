@@ -95,7 +95,7 @@ def test_states__a_server_that_does_not_start_is_down_and_nobody_else(holdfast, 
     assert table[2].startswith('  reason: it could not be started (') and table[3] == '  last error: ' + told['last_error'], table
     shown = run(hf, 'servers', 'show', 'gone')
     assert shown.returncode == 0 and 'gone: down' in shown.stderr and told['last_error'] in shown.stderr, shown.stderr
-    assert 'no tools of it were seen yet' in shown.stderr
+    assert 'Holdfast has not seen its tools yet' in shown.stderr
 
 
 def test_state__is_unknown_until_the_first_probe_has_ended(holdfast, scripted, tmp_path):

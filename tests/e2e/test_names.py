@@ -58,7 +58,7 @@ def test_known_names_without_an_answer_are_no_errors(hf):
                  ['servers', 'show', 'tickets', '--config', hf.config_file], ['servers', 'diff', 'tickets', '--config', hf.config_file]):
         done = run(hf, *args)
         assert done.returncode == 0 and not done.stdout, (args, done.stderr)
-    assert 'no tools of tickets were seen yet' in done.stderr
+    assert 'Holdfast has not seen the tools of tickets yet' in done.stderr
 
 
 def test_tools_of_our_own_servers_are_counted_though_they_are_not_pinned(holdfast):

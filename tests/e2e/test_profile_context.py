@@ -164,7 +164,7 @@ def test_refusals__name_the_key_and_never_the_value(world):
     assert missing in client_of(hf, '/mcp/rec', True).call('env').error['message']
     broken = client_of(hf, query({'region': 'a\r\nX-Evil: ' + SECRET}), False)
     reply = broken.call('web__counter')
-    assert 'cannot stand in the header X-Region of the server web' in reply.error['message'] and SECRET not in repr(reply)
+    assert 'cannot be sent in the header X-Region of the server web' in reply.error['message'] and SECRET not in repr(reply)
     assert environment(broken)['REGION'] == 'a\r\nX-Evil: ' + SECRET  # an environment can have it
 
 

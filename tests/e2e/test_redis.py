@@ -152,4 +152,4 @@ def test_without_postgresql_it_says_that_it_is_of_little_use(holdfast, redis):
     assert rest.session(name)['status'] == 'active'
     assert rest.delete(f'/sessions/{name}').status in (200, 204)
     assert rest.session(name)['status'] == 'terminated'
-    assert 'of little use' in str(hf.log())
+    assert 'has little use' in str(hf.log())

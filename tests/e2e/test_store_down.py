@@ -125,7 +125,7 @@ def test_failed_sync__refuses_calls_and_says_so(holdfast, stdio_server):
     assert keys_at(record) == received
     answer = hf.get('/readyz')
     assert answer.status == 503 and 'disk reported an error' in answer.json()['reason']
-    assert hf.text().count('the disk failed while the database was written') == 1
+    assert hf.text().count('the disk failed during a write to the database') == 1
 
 
 def test_failed_sync__is_made_up_for_when_the_disk_works_again(holdfast, stdio_server):

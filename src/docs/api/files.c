@@ -174,8 +174,8 @@ static void on_current(struct docs_call *call)
         headers =
             arena_printf(q->mem, "ETag: %.*s\r\n", STR_ARG(docs_tag(call->file.sha256, text)));
     docs_request_refuse(q, ERR_PRECONDITION_FAILED, "changed since it was read",
-                        "The document is not what the condition names; the ETag of this answer is "
-                        "the current one: read it again and repeat the change.",
+                        "The document does not have the ETag of the condition; the ETag of this "
+                        "answer is the current one: read the document again and repeat the change.",
                         headers);
 }
 
@@ -251,7 +251,7 @@ void api_put_document(struct api_call *c)
     }
     if (b->content.n > VAULT_FILE_MAX)
         docs_request_refuse(q, ERR_TOO_LARGE, "the document is too large",
-                            "A document holds at most 4 MiB; make several of it.", STR_NONE);
+                            "A document has at most 4 MiB; split it.", STR_NONE);
     else if (docs_request_place(q))
         docs_request_author(q, b->author, put_now);
 }

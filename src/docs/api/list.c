@@ -245,7 +245,7 @@ void api_list_suggestions(struct api_call *c)
     w->path = path;
     if (path.p && !w->page.folder.p)
         docs_request_refuse(q, ERR_BAD_INPUT, "?path= needs ?folder=",
-                            "?path= is inside a folder; say ?folder= as well.", STR_NONE);
+                            "?path= is relative to a folder; send ?folder= as well.", STR_NONE);
     else
         walk_begin(q);
 }

@@ -11,7 +11,7 @@ static void on_moved(struct docs_call *call)
     struct buf out;
 
     if (!call->ok && call->err.code == ERR_CONFLICT) {
-        docs_request_refuse(q, ERR_CONFLICT, "something is at the new path",
+        docs_request_refuse(q, ERR_CONFLICT, "the new path exists",
                             "A document or folder is at new_path already; choose another path.",
                             STR_NONE);
         return;

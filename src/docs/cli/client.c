@@ -33,11 +33,10 @@ static bool open_socket(struct cli *cli, struct docs_client *c, struct error *er
     if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &dir, err))
         return false;
     if (datadir_owner(dir) == 0)
-        return error_set(
-            err, ERR_UNREACHABLE,
-            "nobody serves documents from %.*s; start `holdfast up` and say this again, "
-            "or name another Holdfast with --data or --url",
-            STR_ARG(dir));
+        return error_set(err, ERR_UNREACHABLE,
+                         "no Holdfast runs with the data directory %.*s; start `holdfast up` and "
+                         "repeat this, or name another Holdfast with --data or --url",
+                         STR_ARG(dir));
     return control_open_socket(dir, &c->control, err);
 }
 
@@ -48,7 +47,9 @@ bool docs_client_open(struct cli *cli, struct docs_client *ret, struct error *er
     struct docs_client c = {.mem = cli->mem};
 
     if (url.p && key && (!*key || strpbrk(key, " \r\n\t")))
-        return error_set(err, ERR_USAGE, "HOLDFAST_KEY does not hold a key");
+        return error_set(
+            err, ERR_USAGE,
+            "HOLDFAST_KEY does not contain a key; make one with `holdfast key create`");
     if (url.p ? !control_open_url(url, &c.control, err) : !open_socket(cli, &c, err))
         return false;
     if (url.p)

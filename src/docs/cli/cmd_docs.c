@@ -42,7 +42,7 @@ static bool number_flag(struct docs_cmd *c, const char *name, int64_t if_absent,
     if (!text)
         return true;
     if (!str_to_u64(str_of(text), INT32_MAX, &number) || number == 0)
-        return error_set(err, ERR_USAGE, "%s takes a number from 1 on", name);
+        return error_set(err, ERR_USAGE, "%s takes a number, 1 or more", name);
     *ret = (int64_t)number;
     return true;
 }
@@ -203,14 +203,14 @@ static bool run_restore(struct docs_cmd *c, struct error *err)
         return false;
     if (!revision)
         return error_set(err, ERR_USAGE,
-                         "say which with --revision N; `holdfast docs log` names them");
+                         "restore needs --revision N; `holdfast docs log` lists the revisions");
     if (!docs_client_restore(&c->client, c->where, revision, STR_NONE,
                              str_of(cli_flag(c->cli, "--reason")), &o, err))
         return false;
     if (c->json)
         add_json(c, o.json);
     else
-        fprintf(stderr, "%.*s is what it was at revision %lld; that is revision %lld\n",
+        fprintf(stderr, "%.*s has the text of revision %lld again; this is revision %lld\n",
                 STR_ARG(c->where), (long long)revision, (long long)o.revision);
     return true;
 }
@@ -265,7 +265,8 @@ static bool run_suggestions(struct docs_cmd *c, struct error *err)
     if (!c->json && n == 0)
         fprintf(stderr, "nothing waits for review\n");
     if (hidden > 0)
-        fprintf(stderr, "%lld more are not shown; settle some of these first\n", (long long)hidden);
+        fprintf(stderr, "%lld more are not shown; accept or reject some of these first\n",
+                (long long)hidden);
     return true;
 }
 
@@ -344,8 +345,8 @@ static bool decide(struct docs_cmd *c, const char *action, struct error *err)
 
     if (is_all == (c->cli->n_args > 2))
         return error_set(err, ERR_USAGE,
-                         "name suggestions by their ids, or say --all; `holdfast docs suggestions` "
-                         "lists them");
+                         "name suggestions by their ids, or use --all; `holdfast docs suggestions` "
+                         "lists the ids");
     if (!docs_client_target(&c->client, c->where, "", &target, err) ||
         !decide_all(c, &d, &sum, err))
         return false;
@@ -411,8 +412,8 @@ int cmd_docs(struct cli *cli)
     while (i < countof(verbs) && (!cli->n_args || strcmp(cli->args[0], verbs[i].name) != 0))
         i++;
     if (i == countof(verbs))
-        return cli_usage(
-            cli, "say list, log, show, restore, move, suggestions, accept, reject or review");
+        return cli_usage(cli, "docs needs one of list, log, show, restore, move, suggestions, "
+                              "accept, reject or review");
     if (cli->n_args - 1 < verbs[i].min_args || cli->n_args - 1 > verbs[i].max_args)
         return cli_usage(cli, "docs %s takes %s", verbs[i].name, verbs[i].usage);
     const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));

@@ -216,9 +216,9 @@ static void on_accept_rest(struct review *r)
         if (docs_item_is_change(&r->items[i]))
             some[d.n++] = r->items[i];
     if (d.n == 0)
-        say("only comments are left here; a or x takes one away");
+        say("only comments are left here; a or x removes one");
     else if (d.n > 200)
-        say("that is more than 200 at once; use `holdfast docs accept PATH --all`");
+        say("these are more than 200 suggestions; use `holdfast docs accept PATH --all`");
     else if (decide(r, &d, ACCEPTED))
         say("accept");
 }
@@ -231,7 +231,7 @@ static void on_edit(struct review *r)
     struct error err;
 
     if (!docs_item_is_change(i)) {
-        say("a comment is not edited; c answers it, a or x takes it away");
+        say("a comment cannot be edited; c answers it, a or x removes it");
         return;
     }
     if (!terminal_edit(had, r->c->mem, &d.text, &err)) {
@@ -239,7 +239,7 @@ static void on_edit(struct review *r)
         return;
     }
     if (str_eq(had, d.text))
-        say("nothing was edited; a accepts it as it is");
+        say("the text was not edited; a accepts the suggestion as it is");
     else if (decide(r, &d, EDITED))
         say("accepted as edited");
 }
@@ -250,7 +250,7 @@ static void on_reply(struct review *r)
 
     d.text = terminal_line("reply: ", r->c->mem);
     if (!d.text.p || !str_trim(d.text).n)
-        say("nothing was said");
+        say("the comment is empty; nothing was added");
     else if (decide(r, &d, REPLIED))
         say("replied");
 }
@@ -277,8 +277,8 @@ static void on_undo(struct review *r)
     if (!docs_client_restore(r->c, s->path, s->before, s->etag, STR("undone in review"), &o,
                              &err)) {
         if (err.code == ERR_PRECONDITION_FAILED)
-            say("! somebody has changed the document since; see `holdfast docs log` and "
-                "`holdfast docs restore`");
+            say("! the document has changed since then; see `holdfast docs log` and `holdfast docs "
+                "restore`");
         else
             complain(r, &err);
         return;
@@ -362,7 +362,7 @@ static void walk(struct review *r)
         if (row)
             row->run(r);
         else
-            say("that key does nothing here");
+            say("this key has no function here");
     }
 }
 

@@ -432,11 +432,12 @@ static bool merge_in(const struct critic *c, const struct critic_edit *edit, boo
             *ret = out.source;
     }
     critic_hunks_release(&m.hunks);
-    return done || error_set(err, ERR_BAD_INPUT,
-                             "This edit and the text around it would make or break code or markup "
-                             "together. Edit one place at a time, or whole paragraphs; leave "
-                             "comments to the comment tool; or have the suggestions beside it "
-                             "settled first.");
+    return done ||
+           error_set(
+               err, ERR_BAD_INPUT,
+               "This edit and the text around it would make or break code or markup together. Edit "
+               "one place at a time, or whole paragraphs; leave comments to the comment tool; or "
+               "have the suggestions beside it accepted or rejected first.");
 }
 
 static bool merge(const struct critic *c, const struct critic_edit *edit, bool is_suggestion,

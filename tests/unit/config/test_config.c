@@ -242,7 +242,7 @@ TEST(test_config__faults_name_their_place_and_the_way_out)
         {"{\"listen\": \"127.0.0.1:1\"}",
          "h.json:1:2: \"listen\" belongs inside \"holdfast\"; move it there"},
         {"[]", "h.json:1:1: a configuration is an object, not an array; put it in { }"},
-        {"{\"holdfast\": 3}", "h.json:1:14: an object must stand here, not a number"},
+        {"{\"holdfast\": 3}", "h.json:1:14: an object is expected here, not a number"},
         {"{\"mcpServers\": []}",
          "h.json:1:16: the servers must be an object: { \"NAME\": { \"command\": … } }"},
         {"{\"mcpServers\": {}, \"servers\": {}}",
@@ -294,10 +294,10 @@ TEST(test_config__faults_name_their_place_and_the_way_out)
          "\"header:Authorization\""},
         {"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"share\": \"all\", \"credential\": "
          "{\"service\": \"g\", \"as\": \"env:G\"}}}}",
-         "h.json:1:17: with \"share\": \"all\" every session would have the first one's "
-         "credential; use \"share\": \"session\", or meta:KEY"},
+         "h.json:1:17: with \"share\": \"all\" every session would use the credential of the first "
+         "one; use \"share\": \"session\", or meta:KEY"},
         {"{\"mcpServers\": {\"x\": {\"command\": \"a\"}, \"x\": {\"command\": \"b\"}}}",
-         "h.json:1:40: this key stands twice in one object"},
+         "h.json:1:40: this key occurs twice in one object"},
         {"{\"holdfast\": {\"auth\": \"some\"}}",
          "h.json:1:23: \"auth\" must be \"none\" or \"required\""},
         {"{\"holdfast\": {\"tls\": {\"cert\": \"c\"}}}",
@@ -523,12 +523,12 @@ TEST(test_config__server_names_become_path_segments_and_prefixes)
     static const struct {
         const char *name, *complaint;
     } bad[] = {
-        {"a__b", "must not contain __ or end with _, which parts it from the tool's name"},
-        {"a_", "must not contain __ or end with _, which parts it from the tool's name"},
+        {"a__b", "must not contain __ or end with _, because __ separates it from the tool's name"},
+        {"a_", "must not contain __ or end with _, because __ separates it from the tool's name"},
         {"", "must have 1 to 64 letters, digits and . _ -"},
         {"a b", "must have 1 to 64 letters, digits and . _ -"},
         {"a/b", "must have 1 to 64 letters, digits and . _ -"},
-        {"..", "means something else in a URL"},
+        {"..", "has a special meaning in a URL"},
         {"p", "is reserved"},
         {"k", "is reserved"},
         {"messages", "is reserved"},
@@ -788,17 +788,15 @@ TEST(test_config__what_has_no_effect_in_a_profile_or_another_than_it_seems_is_no
          "leave "
          "it out"},
         {"'profiles': {'p': {'servers': ['mail'], 'toolsets': ['look']}}",
-         "54: toolset 'look' can have no tool of the servers of profile 'p'"},
+         "54: no tool of toolset 'look' belongs to a server of profile 'p'"},
         {"'profiles': {'p': {'toolsets': ['look'], 'permissions': 'proxy'}}",
-         "57: profile 'p' takes permissions from a proxy, and 'trusted_proxies' names none: nobody "
-         "has its tools"},
+         "57: profile 'p' takes permissions from a proxy, but 'trusted_proxies' is empty, so no "
+         "client gets its tools; name the proxy there"},
         {"'toolsets': {'t': {'tools': ['files__a', 'flies__*']}}",
-         "42: 'flies__*' of toolset 't' can be no tool of a server that is configured; did you "
-         "mean "
-         "'files__*'?"},
+         "42: 'flies__*' of toolset 't' matches no configured server; did you mean 'files__*'?"},
         {"'toolsets': {'t': {'tools': ['files:read']}}",
-         "30: 'files:read' of toolset 't' can be no tool of a server that is configured; tools are "
-         "named server__tool"},
+         "30: 'files:read' of toolset 't' matches no configured server; tools are named "
+         "server__tool"},
         {"'toolsets': {'t': {'tools': []}}", "29: toolset 't' has no tools"},
     };
 

@@ -88,15 +88,14 @@ TEST(test_context__mistakes_are_told_with_their_place)
     } cases[] = {
         {"{\"mcpServers\":{\n\"x\":{\"command\":\"c\",\"share\":\"all\",\"env\":{\"A\":"
          "\"${context:a}\"}}}}",
-         "c.json:2:1: with \"share\": \"all\" every session would have what the first"},
-        {"{\"mcpServers\":{\"x\":{\"command\":\"${context:a}\"}}}",
-         "stands where no session is known yet"},
+         "c.json:2:1: with \"share\": \"all\" every session would use the value of the first"},
+        {"{\"mcpServers\":{\"x\":{\"command\":\"${context:a}\"}}}", "cannot be used here"},
         {"{\"mcpServers\":{\"x\":{\"command\":\"c\",\"args\":[\"${context:a}\"]}}}",
-         "stands where no session is known yet"},
+         "cannot be used here"},
         {"{\"mcpServers\":{\"x\":{\"command\":\"c\",\"env\":{\"A\":\"${context:}\"}}}}",
-         "has no key that a profile could list"},
+         "has an invalid key"},
         {"{\"mcpServers\":{\"x\":{\"command\":\"c\",\"env\":{\"A\":\"${context:a b}\"}}}}",
-         "has no key that a profile could list"},
+         "has an invalid key"},
         {"{\"mcpServers\":{\"x\":{\"command\":\"c\",\"env\":{\"A\":\"${context:a:b}\"}}}}",
          "is not understood; write ${context:KEY}"},
         {"{\"mcpServers\":{\"x\":{\"command\":\"c\",\"env\":{\"A\":"
@@ -166,7 +165,7 @@ TEST(test_context__limits)
     assert_true(parse_env(value));
     strcat(value, "${context:a}");
     assert_false(parse_env(value));
-    assert_non_null(strstr(err.text, "one too many"));
+    assert_non_null(strstr(err.text, "more than a value may have"));
     done();
 }
 

@@ -207,7 +207,7 @@ TEST(test_datadir_own__refuses_files_and_nothing_at_all)
     close(open(file.p, O_CREAT | O_WRONLY, 0600));
     assert_false(datadir_own(file, &owned, &err));
     assert_int_equal(err.code, ERR_CONFIG);
-    assert_non_null(strstr(err.text, "is no directory"));
+    assert_non_null(strstr(err.text, "is not a directory"));
     assert_false(datadir_own(arena_printf(p.mem, "%s/file/inside", p.top), &owned, &err));
     assert_int_equal(err.code, ERR_CONFIG);
     assert_false(datadir_own(STR(""), &owned, &err));

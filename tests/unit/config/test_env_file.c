@@ -108,11 +108,11 @@ TEST(test_env_file__faults_name_file_and_line)
     static const struct {
         const char *text, *words;
     } cases[] = {
-        {"A=1\nnonsense\n", ".env:2: a line is NAME=VALUE"},
+        {"A=1\nnonsense\n", ".env:2: this line is not NAME=VALUE"},
         {"A=1\n\nB=\"x\n\n", ".env:3: this quote is not closed"},
-        {"A='1' 2\n", ".env:1: something stands behind the closing quote"},
-        {"A B=1\n", ".env:1: this is no name of a variable"},
-        {"=1\n", ".env:1: this is no name of a variable"},
+        {"A='1' 2\n", ".env:1: there is text after the closing quote; remove it"},
+        {"A B=1\n", ".env:1: this is not the name of a variable"},
+        {"=1\n", ".env:1: this is not the name of a variable"},
     };
 
     for (size_t i = 0; i < countof(cases); i++) {

@@ -78,14 +78,14 @@ TEST(test_expand__faults_name_place_server_and_variable)
         {"{\"holdfast\":{\"listen\":\"${HF_TEST_A\"}}",
          "h.json:1:23: ${HF_TEST_A has no closing brace; write $${ for a plain ${"},
         {"{\"holdfast\":{\"listen\":\"${input:token}\"}}",
-         "h.json:1:23: ${input:token} is asked for by an editor, which Holdfast cannot do; write "
-         "${env:NAME} and set that variable, or name a file with \"envFile\""},
+         "h.json:1:23: ${input:token} is a value that an editor asks for, which Holdfast cannot "
+         "do; write ${env:NAME} and set that variable, or name a file with \"envFile\""},
         {"{\"holdfast\":{\"listen\":\"${}\"}}",
-         "h.json:1:23: ${} is no environment variable; write ${NAME} or ${NAME:-default}, or $${ "
-         "for a plain ${"},
+         "h.json:1:23: ${} is not the name of an environment variable; write ${NAME} or "
+         "${NAME:-default}, or $${ for a plain ${"},
         {"{\"holdfast\":{\"listen\":\"${1A}\"}}",
-         "h.json:1:23: ${1A} is no environment variable; write ${NAME} or ${NAME:-default}, or $${ "
-         "for a plain ${"},
+         "h.json:1:23: ${1A} is not the name of an environment variable; write ${NAME} or "
+         "${NAME:-default}, or $${ for a plain ${"},
     };
 
     for (size_t i = 0; i < countof(cases); i++) {
@@ -219,7 +219,7 @@ TEST(test_expand__what_only_an_editor_knows_is_refused_with_words)
         {"${command:pick}", "is a command of an editor"},
         {"${config:a.b}", "is a setting of an editor"},
         {"${workspaceFolder:other}", "names a folder of an editor"},
-        {"${workspaceFolder}", "has no value here"}, /* the file is not there */
+        {"${workspaceFolder}", "has no value in Holdfast"}, /* the file is not there */
         {"${file}", "is not set in the environment"},
     };
     char text[256];

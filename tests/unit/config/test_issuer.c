@@ -85,7 +85,7 @@ TEST(test_issuer__several_are_each_bound_to_tenants)
     assert_false(
         parse("[" ISSUER("https://a", ",\"tenants\":[\"acme\"]") "," ISSUER("https://b", "") "]"));
     assert_non_null(strstr(err.text, "h.json:1:"));
-    assert_non_null(strstr(err.text, "https://b could speak for all of them"));
+    assert_non_null(strstr(err.text, "https://b could name any tenant"));
     assert_non_null(strstr(err.text, "\"tenants\": [\"default\"]"));
     assert_true(parse("[" ISSUER("a", ",\"tenants\":[\"acme\"]") "," ISSUER(
         "b",
@@ -109,10 +109,10 @@ TEST(test_issuer__what_cannot_hold_is_refused_where_it_stands)
     } rows[] = {
         {"{\"audience\":\"a\",\"jwks\":\"k\"}", "\"issuer\""},
         {"{\"issuer\":\"\",\"audience\":\"a\",\"jwks\":\"k\"}", "\"issuer\" is empty"},
-        {"{\"issuer\":\"i\",\"jwks\":\"k\"}", "an issuer needs \"audience\""},
+        {"{\"issuer\":\"i\",\"jwks\":\"k\"}", "set \"audience\""},
         {"{\"issuer\":\"i\",\"audience\":\"\",\"jwks\":\"k\"}", "\"audience\" is empty"},
         {"{\"issuer\":\"i\",\"audience\":[\"\"],\"jwks\":\"k\"}", "an entry of \"audience\""},
-        {"{\"issuer\":\"i\",\"audience\":[],\"jwks\":\"k\"}", "an issuer needs \"audience\""},
+        {"{\"issuer\":\"i\",\"audience\":[],\"jwks\":\"k\"}", "set \"audience\""},
         {"{\"issuer\":\"i\",\"audience\":\"a\"}", "\"jwks\" or \"keys\""},
         {"{\"issuer\":\"i\",\"audience\":\"a\",\"keys\":[]}", "\"jwks\" or \"keys\""},
         {"{\"issuer\":\"i\",\"audience\":\"a\",\"jwks\":\"http://id.example/k\"}", "https://"},
@@ -130,12 +130,12 @@ TEST(test_issuer__what_cannot_hold_is_refused_where_it_stands)
         {"{\"issuer\":\"i\",\"audience\":\"a\",\"keys\":[{\"alg\":\"rs256\",\"pem\":\"k\"}]}",
          "must be one of RS256"},
         {"{\"issuer\":\"i\",\"audience\":\"a\",\"keys\":[{\"alg\":\"RS256\",\"secret\":\"k\"}]}",
-         "is given by \"pem\""},
+         "needs \"pem\""},
         {"{\"issuer\":\"i\",\"audience\":\"a\",\"keys\":[{\"alg\":\"HS256\",\"pem\":\"k\"}]}",
-         "is given by \"secret\""},
+         "needs \"secret\""},
         {"{\"issuer\":\"i\",\"audience\":\"a\",\"keys\":[{\"alg\":\"HS256\",\"pem\":\"k\","
          "\"secret\":\"s\"}]}",
-         "is given by \"secret\""},
+         "needs \"secret\""},
         {"{\"issuer\":\"i\",\"audience\":\"a\",\"jwks\":\"k\",\"tenant\":\"a b\"}", "\"tenant\""},
         {"{\"issuer\":\"i\",\"audience\":\"a\",\"jwks\":\"k\",\"kid\":\"x\"}", "unknown key"},
         {"[{\"issuer\":\"i\",\"audience\":\"a\",\"jwks\":\"k\"},"

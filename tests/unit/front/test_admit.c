@@ -244,7 +244,7 @@ TEST(test_admit__too_many_invalid_keys_from_an_address_are_429)
     key_make(&unknown);
     for (unsigned i = 0; i < THROTTLE_AT_ONCE; i++)
         EXPECT(&r, "GET /any", unknown.text, "401 ");
-    EXPECT(&r, "GET /any", unknown.text, "429 ", "Retry-After: 1", "too many credentials");
+    EXPECT(&r, "GET /any", unknown.text, "429 ", "Retry-After: 1", "too many invalid credentials");
     assert_int_equal(r.n_handled, 0);
     rig_close(&r);
 }

@@ -199,7 +199,7 @@ TEST(test_suggest__code_made_across_a_change_is_taken_in)
     refuses_to_suggest("```\na\n```", "```\na\n```", "```\na\n```\nmore {>>n<<}", "comment tool");
     gives("```\na\n```\n", "a\n```\n", "a\n```\nmore {>>n<<}",
           "```\na\n```\n" INS("more ") "{>>" META "n<<}");
-    refuses("a ` {++p++} c", "c", "d ` e", "settled first");
+    refuses("a ` {++p++} c", "c", "d ` e", "accepted or rejected first");
 }
 
 TEST(test_suggest__new_text_holds_no_mark_and_forms_none)
