@@ -59,8 +59,8 @@ static const struct js_field key_fields[] = {
      .min = 1,
      .max = 64,
      AT(tenant),
-     .help = "The key's tenant: the caller's own.  On the unix socket any tenant; without it, "
-             "`default`."},
+     .help = "Tenant of the key: the caller's own. On the unix socket: any tenant (default: "
+             "`default`)."},
     {.name = "name",
      .kind = JS_BIND_CUSTOM,
      .read = body_read_text,
@@ -68,13 +68,13 @@ static const struct js_field key_fields[] = {
      .min = 1,
      .max = KEY_NAME_MAX,
      AT(name),
-     .help = "What people call it."},
+     .help = "Name for people."},
     {.name = "role",
      .kind = JS_BIND_CUSTOM,
      .read = read_role,
      .data = &kind_role,
      AT(role),
-     .help = "The role; without it, `member`."},
+     .help = "Role (default: `member`)."},
     {.name = "user",
      .kind = JS_BIND_CUSTOM,
      .read = body_read_text,
@@ -82,14 +82,14 @@ static const struct js_field key_fields[] = {
      .min = 1,
      .max = KEY_NAME_MAX,
      AT(user),
-     .help = "The user it speaks for; without one it speaks for itself."},
+     .help = "User that the key acts for (default: none, the key acts for itself)."},
     {.name = "scopes",
      .kind = JS_BIND_CUSTOM,
      .read = read_scopes,
      .data = &kind_scopes,
      AT(scopes),
-     .help = "What it is limited to: servers, tools, folders, review, read_only, limits.  Never "
-             "more than the caller's own."},
+     .help = "Scopes of the key: servers, tools, folders, review, read_only, limits. They cannot "
+             "be wider than the caller's own."},
     {.name = "expires_in",
      .kind = JS_BIND_CUSTOM,
      .read = read_life,
@@ -97,7 +97,7 @@ static const struct js_field key_fields[] = {
      .min = KEY_LIFE_MIN_MS,
      .max = KEY_LIFE_MAX_MS,
      AT(expires_in_ms),
-     .help = "It ends after this: seconds, or a text such as \"90d\".  Left out: never."},
+     .help = "Time until the key expires: seconds, or a text such as \"90d\" (default: never)."},
     {0},
 };
 const struct api_body body_key = {.name = "KeyCreate", .fields = key_fields};
@@ -110,7 +110,7 @@ static const struct js_field approve_fields[] = {
      .min = 1,
      .max = 65536,
      .offset = offsetof(struct approve_body, tool),
-     .help = "One tool.  Left out: all that differ from what was approved."},
+     .help = "Tool to approve (default: every tool that differs from its approved definition)."},
     {.name = "digest",
      .kind = JS_BIND_CUSTOM,
      .read = body_read_text,
@@ -118,7 +118,7 @@ static const struct js_field approve_fields[] = {
      .min = 1,
      .max = 64,
      .offset = offsetof(struct approve_body, digest),
-     .help = "Only if the tool still has this digest: 16 hex digits of it or more."},
+     .help = "Approve only if the tool still has this digest: at least 16 hex digits of it."},
     {0},
 };
 const struct api_body body_approve = {
@@ -132,8 +132,8 @@ static const struct js_field user_fields[] = {
      .min = 1,
      .max = 64,
      .offset = offsetof(struct user_body, tenant),
-     .help = "The user's tenant: the caller's own.  On the unix socket any tenant; without it, "
-             "`default`."},
+     .help = "Tenant of the user: the caller's own. On the unix socket: any tenant (default: "
+             "`default`)."},
     {.name = "username",
      .kind = JS_BIND_CUSTOM,
      .read = body_read_text,
@@ -142,7 +142,7 @@ static const struct js_field user_fields[] = {
      .max = KEY_NAME_MAX,
      .required = true,
      .offset = offsetof(struct user_body, username),
-     .help = "Its name, without blanks."},
+     .help = "Name of the user, without blanks."},
     {.name = "password",
      .kind = JS_BIND_CUSTOM,
      .read = body_read_text,
@@ -151,13 +151,13 @@ static const struct js_field user_fields[] = {
      .max = 1024,
      .required = true,
      .offset = offsetof(struct user_body, password),
-     .help = "Its first password: 8 to 1024 bytes."},
+     .help = "First password: 8 to 1024 bytes."},
     {.name = "role",
      .kind = JS_BIND_CUSTOM,
      .read = read_role,
      .data = &kind_role,
      .offset = offsetof(struct user_body, role),
-     .help = "The role; without it, `member`."},
+     .help = "Role (default: `member`)."},
     {0},
 };
 const struct api_body body_user = {.name = "UserCreate", .fields = user_fields};
@@ -179,14 +179,14 @@ static const struct js_field user_patch_fields[] = {
      .min = 1,
      .max = 1024,
      .offset = offsetof(struct user_patch_body, password),
-     .help = "Its new password: 8 to 1024 bytes.  The user is signed out everywhere."},
+     .help = "New password: 8 to 1024 bytes. The user is signed out everywhere."},
     {.name = "disabled",
      .kind = JS_BIND_CUSTOM,
      .read = read_disabled,
      .data = &kind_boolean,
      .offset = offsetof(struct user_patch_body, disabled),
-     .help = "true: it may not sign in, and what is open in its name is closed.  Not together with "
-             "a password."},
+     .help = "true: the user may not sign in, and its open streams are closed. Cannot be sent "
+             "together with a password."},
     {0},
 };
 const struct api_body body_user_patch = {.name = "UserPatch", .fields = user_patch_fields};

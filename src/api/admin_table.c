@@ -9,17 +9,17 @@ static const char *const roles[] = {"admin", "member", "auditor", "service", NUL
 #define PARAM_TENANT                                                                               \
     {                                                                                              \
         .name = "tenant", .in = "query", .type = "string", .min = 1, .max = 64,                    \
-        .help = "The caller's tenant.  On the unix socket any tenant; without it, all."            \
+        .help = "The caller's tenant. On the unix socket: any tenant (default: all)."              \
     }
 #define PARAM_LIMIT                                                                                \
     {                                                                                              \
         .name = "limit", .in = "query", .type = "integer", .min = 1, .max = STORE_PAGE_MAX,        \
-        .default_text = "50", .help = "Rows in a page."                                            \
+        .default_text = "50", .help = "Largest number of rows in the page."                        \
     }
 #define PARAM_CURSOR                                                                               \
     {                                                                                              \
         .name = "cursor", .in = "query", .type = "string", .min = 1, .max = 2000,                  \
-        .help = "next_cursor of the page before."                                                  \
+        .help = "next_cursor of the previous page."                                                \
     }
 
 const struct api_param keys_params[] = {PARAM_TENANT, PARAM_LIMIT, PARAM_CURSOR, {0}};
@@ -61,7 +61,7 @@ const struct api_param diff_params[] = {
 #define PARAM_USER_TENANT                                                                          \
     {                                                                                              \
         .name = "tenant", .in = "query", .type = "string", .min = 1, .max = 64,                    \
-        .help = "The caller's tenant.  On the unix socket any tenant; without it, `default`."      \
+        .help = "The caller's tenant. On the unix socket: any tenant (default: `default`)."        \
     }
 const struct api_param account_params[] = {PARAM_USER, PARAM_USER_TENANT, {0}};
 const struct api_param account_login_params[] = {
@@ -89,13 +89,13 @@ const struct api_param events_params[] = {
     QUERY_TEXT("after", "Only events after this id, such as 3.17."),
     QUERY_TEXT("before", "Only events before this id."),
     QUERY_TEXT("exec", "Only the events of this execution."),
-    QUERY_TEXT("since", "Not older than this: milliseconds since 1970."),
+    QUERY_TEXT("since", "Only events since this time, in milliseconds since 1970."),
     PARAM_TENANT,
-    QUERY_TEXT("session", "Only those of this session, by the id of its row."),
-    QUERY_TEXT("session_prefix", "How the id of the session begins."),
-    QUERY_TEXT("server", "Only those of this server."),
-    QUERY_TEXT("tool", "Only those of this tool."),
-    QUERY_TEXT("outcome", "Only those with this outcome."),
+    QUERY_TEXT("session", "Only events of this session, by the id of its row."),
+    QUERY_TEXT("session_prefix", "Only sessions whose row id begins with this text."),
+    QUERY_TEXT("server", "Only rows of this server."),
+    QUERY_TEXT("tool", "Only rows of this tool."),
+    QUERY_TEXT("outcome", "Only rows with this outcome."),
     {.name = "open",
      .in = "query",
      .type = "string",
@@ -111,30 +111,30 @@ const struct api_param events_params[] = {
      .type = "string",
      .names = orders,
      .default_text = "oldest",
-     .help = "Which come first."},
+     .help = "Which events come first."},
     {.name = "bodies",
      .in = "query",
      .type = "string",
      .names = flags,
      .default_text = "0",
-     .help = "1: with arguments and results as they are kept."},
+     .help = "1: include arguments and results as the audit stores them."},
     {.name = "limit",
      .in = "query",
      .type = "integer",
      .min = 1,
      .max = STORE_PAGE_MAX,
      .default_text = "100",
-     .help = "Rows in a page."},
+     .help = "Largest number of rows in the page."},
     PARAM_CURSOR,
     {0},
 };
 const struct api_param audit_executions_params[] = {
     PARAM_TENANT,
-    QUERY_TEXT("server", "Only those of this server."),
-    QUERY_TEXT("tool", "Only those of this tool."),
-    QUERY_TEXT("session", "How the id of the session begins."),
-    QUERY_TEXT("outcome", "Only those with this outcome; open: without one."),
-    QUERY_TEXT("since", "Not older than this: 30m, 24h, 7d."),
+    QUERY_TEXT("server", "Only rows of this server."),
+    QUERY_TEXT("tool", "Only rows of this tool."),
+    QUERY_TEXT("session", "Only sessions whose row id begins with this text."),
+    QUERY_TEXT("outcome", "Only rows with this outcome; open: without an outcome."),
+    QUERY_TEXT("since", "Only executions younger than this duration, such as 30m, 24h or 7d."),
     PARAM_LIMIT,
     PARAM_CURSOR,
     {0},
@@ -146,7 +146,7 @@ const struct api_param audit_execution_params[] = {
      .is_required = true,
      .min = 1,
      .max = 255,
-     .help = "The id of its intent, its outcome or its note, such as 3.17."},
+     .help = "Id of the intent, the outcome or the note of the execution, such as 3.17."},
     {0},
 };
 
@@ -166,16 +166,19 @@ const struct api_answer key_create_answers[] = {
 const struct api_answer keys_answers[] = {{200, "KeyList", "A page of keys, by id."}, {0}};
 const struct api_answer key_answers[] = {{200, "Key", "The key, without its secret."}, {0}};
 const struct api_answer key_revoke_answers[] = {
-    {200, "Key", "It is revoked: its streams are closed, calls under way still end."}, {0}};
+    {200, "Key", "The key is revoked. Its streams are closed; calls under way still finish."}, {0}};
 
 const struct api_answer servers_answers[] = {{200, "ServerList", "A page of servers."}, {0}};
 const struct api_answer server_answers[] = {{200, "Server", "The server."}, {0}};
 const struct api_answer tools_answers[] = {{200, "ToolList", "A page of tools, as last seen."},
                                            {0}};
 const struct api_answer diff_answers[] = {
-    {200, "ToolDiff", "The difference; when an admin approves, it is what was shown."}, {0}};
+    {200, "ToolDiff",
+     "The difference. An approval by this admin applies to the definition that is shown here."},
+    {0}};
 const struct api_answer approve_answers[] = {
-    {200, "ToolsApproved", "At most 200 at once; `left` counts the rest."},
+    {200, "ToolsApproved",
+     "The approved tools, at most 200 per request; `left` counts the others."},
     {409, "Problem", "A tool changed since it was shown, or has another digest."},
     TOO_LARGE,
     BAD_TYPE,
@@ -183,15 +186,15 @@ const struct api_answer approve_answers[] = {
 };
 
 const struct api_answer user_create_answers[] = {
-    {201, "Account", "The user; it can sign in now."},
-    {409, "Problem", "There is such a user already."},
+    {201, "Account", "The new user."},
+    {409, "Problem", "The username is taken."},
     TOO_LARGE,
     BAD_TYPE,
     {0},
 };
 const struct api_answer account_answers[] = {{200, "Account", "The user."}, {0}};
 const struct api_answer account_patch_answers[] = {
-    {200, "Account", "The user as it is now."}, TOO_LARGE, BAD_TYPE, {0}};
+    {200, "Account", "The user after the change."}, TOO_LARGE, BAD_TYPE, {0}};
 const struct api_answer account_logins_answers[] = {{200, "UserSignInList", "The devices."}, {0}};
 const struct api_answer sign_out_answers[] = {{200, "Message", "Signed out."}, {0}};
 
@@ -207,210 +210,248 @@ const struct api_answer events_answers[] = {
 };
 const struct api_answer audit_executions_answers[] = {
     {200, "AuditExecutionList",
-     "A page, newest first.  It may be short or empty while there is a next_cursor."},
+     "A page, newest first. It may be short or empty even if there is a next_cursor."},
     TOO_SLOW,
     {0},
 };
 const struct api_answer audit_execution_answers[] = {
     {200, "AuditExecutionDetail", "The execution."}, TOO_SLOW, {0}};
 const struct api_answer verify_answers[] = {
-    {200, "AuditProof", "Whether the chains of all tenants are whole."},
-    {409, "Problem", "A verification is under way."},
+    {200, "AuditProof", "Result of the verification of the chains of all tenants."},
+    {409, "Problem", "Another verification is running."},
     TOO_SLOW,
     {0},
 };
-const struct api_answer system_answers[] = {{200, "System", "How it is."}, {0}};
+const struct api_answer system_answers[] = {{200, "System", "State of the program."}, {0}};
 
 /* Members. */
 
 #define PAGE_MEMBERS                                                                               \
-    {"count", "integer", NULL, true, NULL, NULL, "Rows in this answer."},                          \
+    {"count", "integer", NULL, true, NULL, NULL, "Number of rows in this answer."},                \
     {                                                                                              \
-        "next_cursor", "string|null", NULL, true, NULL, NULL, "Where the next page begins."        \
+        "next_cursor", "string|null", NULL, true, NULL, NULL,                                      \
+            "Cursor of the next page; null if this is the last page."                              \
     }
 #define KEY_MEMBERS                                                                                \
-    {"id", "string", NULL, true, NULL, NULL, "Its id: the part of a key that is no secret."},      \
-        {"tenant", "string", NULL, true, NULL, NULL, "Whose it is."},                              \
-        {"name", "string", NULL, true, NULL, NULL, "What people call it."},                        \
-        {"role", "string", NULL, true, NULL, roles, "What it may do."},                            \
-        {"user_id", "string", NULL, false, "uuid", NULL, "The user it speaks for."},               \
-        {"scopes", "object", NULL, true, NULL, NULL, "What it is limited to."},                    \
-        {"created_at", "string", NULL, true, "date-time", NULL, "When it was made."},              \
-        {"expires_at", "string|null", NULL, true, "date-time", NULL, "When it ends by itself."},   \
-        {"revoked_at", "string|null", NULL, true, "date-time", NULL, "When it was revoked."},      \
+    {"id", "string", NULL, true, NULL, NULL, "Id of the key: the part of it that is not secret."}, \
+        {"tenant", "string", NULL, true, NULL, NULL, "Tenant."},                                   \
+        {"name", "string", NULL, true, NULL, NULL, "Name for people."},                            \
+        {"role", "string", NULL, true, NULL, roles, "Role."},                                      \
+        {"user_id", "string", NULL, false, "uuid", NULL, "User that the key acts for."},           \
+        {"scopes", "object", NULL, true, NULL, NULL, "Scopes that the key is limited to."},        \
+        {"created_at", "string", NULL, true, "date-time", NULL, "Time of creation."},              \
+        {"expires_at", "string|null", NULL, true, "date-time", NULL, "Time of expiry."},           \
+        {"revoked_at", "string|null", NULL, true, "date-time", NULL, "Time of the revocation."},   \
     {                                                                                              \
-        "last_used_at", "string|null", NULL, true, "date-time", NULL, "Its last use, about."       \
+        "last_used_at", "string|null", NULL, true, "date-time", NULL,                              \
+            "Approximate time of the last use."                                                    \
     }
 
 const struct api_member key_members[] = {KEY_MEMBERS, {0}};
 const struct api_member new_key_members[] = {
-    {"key", "string", NULL, true, NULL, NULL, "Send it as Authorization: Bearer."},
+    {"key", "string", NULL, true, NULL, NULL, "The key. Send it as Authorization: Bearer."},
     KEY_MEMBERS,
     {0},
 };
 const struct api_member key_list_members[] = {
-    {"keys", "array", "Key", true, NULL, NULL, "By id."}, PAGE_MEMBERS, {0}};
+    {"keys", "array", "Key", true, NULL, NULL, "The keys, ordered by id."}, PAGE_MEMBERS, {0}};
 
 static const char *const server_states[] = {"healthy", "unknown",     "degraded",
                                             "down",    "not running", NULL};
 const struct api_member server_members[] = {
-    {"name", "string", NULL, true, NULL, NULL, "Its name in the configuration."},
-    {"state", "string", NULL, true, NULL, server_states, "As of now."},
-    {"reason", "string", NULL, false, NULL, NULL, "Why it is not well."},
-    {"last_error", "string", NULL, false, NULL, NULL, "Its last error, which may be old."},
-    {"calls", "integer", NULL, false, NULL, NULL, "Requests sent to it."},
-    {"failures", "integer", NULL, false, NULL, NULL, "Those of them that failed."},
-    {"last_ok_at", "string", NULL, false, "date-time", NULL, "When it answered last."},
-    {"last_failed_at", "string", NULL, false, "date-time", NULL, "When it failed last."},
-    {"tools", "integer", NULL, false, NULL, NULL, "Tools in its list now."},
-    {"notes", "array", NULL, false, NULL, NULL, "Faults in its lists."},
+    {"name", "string", NULL, true, NULL, NULL, "Name in the configuration."},
+    {"state", "string", NULL, true, NULL, server_states, "Current state."},
+    {"reason", "string", NULL, false, NULL, NULL, "Reason of a state other than healthy."},
+    {"last_error", "string", NULL, false, NULL, NULL, "Last error. It may be old."},
+    {"calls", "integer", NULL, false, NULL, NULL, "Number of requests sent to the server."},
+    {"failures", "integer", NULL, false, NULL, NULL, "Number of these requests that failed."},
+    {"last_ok_at", "string", NULL, false, "date-time", NULL, "Time of the last successful answer."},
+    {"last_failed_at", "string", NULL, false, "date-time", NULL, "Time of the last failure."},
+    {"tools", "integer", NULL, false, NULL, NULL, "Number of tools in the current list."},
+    {"notes", "array", NULL, false, NULL, NULL, "Mistakes in the lists of the server."},
     {0},
 };
 const struct api_member server_list_members[] = {
-    {"servers", "array", "Server", true, NULL, NULL, "As configured."}, PAGE_MEMBERS, {0}};
+    {"servers", "array", "Server", true, NULL, NULL, "The servers."}, PAGE_MEMBERS, {0}};
 
 static const char *const tool_states[] = {"approved", "changed", "new", "gone", NULL};
 #define TOOL_MEMBERS                                                                               \
-    {"server", "string", NULL, true, NULL, NULL, "Whose it is."},                                  \
-        {"name", "string", NULL, true, NULL, NULL, "Its own name."},                               \
-        {"state", "string", NULL, true, NULL, tool_states, "Against what was approved."},          \
-        {"digest", "string", NULL, true, NULL, NULL, "Of its definition as last seen."},           \
-        {"approved_digest", "string", NULL, false, NULL, NULL, "Of the approved definition."},     \
-        {"first_seen_at", "string", NULL, false, "date-time", NULL, "When it came."},              \
-        {"changed_at", "string", NULL, false, "date-time", NULL, "When it changed last."},         \
-        {"gone_at", "string", NULL, false, "date-time", NULL, "When it was last missing."},        \
+    {"server", "string", NULL, true, NULL, NULL, "Server of the tool."},                           \
+        {"name", "string", NULL, true, NULL, NULL, "Name of the tool, without the server."},       \
+        {"state",                                                                                  \
+         "string",                                                                                 \
+         NULL,                                                                                     \
+         true,                                                                                     \
+         NULL,                                                                                     \
+         tool_states,                                                                              \
+         "State compared with the approved definition."},                                          \
+        {"digest", "string", NULL, true, NULL, NULL, "Digest of the definition as last seen."},    \
+        {"approved_digest",                                                                        \
+         "string",                                                                                 \
+         NULL,                                                                                     \
+         false,                                                                                    \
+         NULL,                                                                                     \
+         NULL,                                                                                     \
+         "Digest of the approved definition."},                                                    \
+        {"first_seen_at",                                                                          \
+         "string",                                                                                 \
+         NULL,                                                                                     \
+         false,                                                                                    \
+         "date-time",                                                                              \
+         NULL,                                                                                     \
+         "Time when the tool was first seen."},                                                    \
+        {"changed_at", "string", NULL, false, "date-time", NULL, "Time of the last change."},      \
+        {"gone_at",                                                                                \
+         "string",                                                                                 \
+         NULL,                                                                                     \
+         false,                                                                                    \
+         "date-time",                                                                              \
+         NULL,                                                                                     \
+         "Time when the tool was last missing."},                                                  \
     {                                                                                              \
-        "approved_at", "string", NULL, false, "date-time", NULL, "When it was approved."           \
+        "approved_at", "string", NULL, false, "date-time", NULL, "Time of the approval."           \
     }
 const struct api_member tool_members[] = {TOOL_MEMBERS, {0}};
 const struct api_member tool_diff_members[] = {
     TOOL_MEMBERS,
-    {"diff", "string", NULL, true, NULL, NULL, "From the approved definition to the last."},
+    {"diff", "string", NULL, true, NULL, NULL,
+     "Changes from the approved definition to the last one seen."},
     {0},
 };
 const struct api_member tool_list_members[] = {
-    {"tools", "array", "Tool", true, NULL, NULL, "By server and name."}, PAGE_MEMBERS, {0}};
+    {"tools", "array", "Tool", true, NULL, NULL, "The tools, ordered by server and name."},
+    PAGE_MEMBERS,
+    {0}};
 const struct api_member approved_members[] = {
-    {"server", "string", NULL, true, NULL, NULL, "Whose tools."},
-    {"approved", "integer", NULL, true, NULL, NULL, "Tools approved now."},
-    {"left", "integer", NULL, true, NULL, NULL, "Tools that wait for the next request."},
+    {"server", "string", NULL, true, NULL, NULL, "Name of the server."},
+    {"approved", "integer", NULL, true, NULL, NULL, "Number of tools that this request approved."},
+    {"left", "integer", NULL, true, NULL, NULL,
+     "Number of tools that are left for the next request."},
     {"unseen", "integer", NULL, true, NULL, NULL,
-     "Not approved: changed or new since the others were shown."},
+     "Number of tools that were not approved, because they changed or are new since the list was "
+     "shown."},
     {0},
 };
 
 const struct api_member account_members[] = {
     {"id", "string", NULL, true, "uuid", NULL, "The user's id."},
-    {"username", "string", NULL, true, NULL, NULL, "Its name."},
-    {"tenant_id", "string", NULL, true, NULL, NULL, "Its tenant."},
-    {"role", "string", NULL, true, NULL, roles, "What it may do."},
-    {"disabled", "boolean", NULL, true, NULL, NULL, "It may not sign in."},
+    {"username", "string", NULL, true, NULL, NULL, "Name of the user."},
+    {"tenant_id", "string", NULL, true, NULL, NULL, "Tenant of the user."},
+    {"role", "string", NULL, true, NULL, roles, "Role."},
+    {"disabled", "boolean", NULL, true, NULL, NULL, "Whether the user is disabled."},
     {0},
 };
 const struct api_member account_login_members[] = {
     {"id", "string", NULL, true, "uuid", NULL, "The sign-in's id."},
-    {"ip_address", "string", NULL, true, NULL, NULL, "Where it was used from last."},
-    {"device_info", "object", NULL, true, NULL, NULL, "user_agent and device_name, where told."},
-    {"created_at", "string", NULL, true, "date-time", NULL, "When the user signed in."},
-    {"last_activity", "string", NULL, true, "date-time", NULL, "When it was refreshed last."},
-    {"expires_at", "string", NULL, true, "date-time", NULL, "When it ends unless refreshed."},
+    {"ip_address", "string", NULL, true, NULL, NULL, "Address of the last use."},
+    {"device_info", "object", NULL, true, NULL, NULL,
+     "user_agent and device_name, if the client sent them."},
+    {"created_at", "string", NULL, true, "date-time", NULL, "Time of the sign-in."},
+    {"last_activity", "string", NULL, true, "date-time", NULL, "Time of the last refresh."},
+    {"expires_at", "string", NULL, true, "date-time", NULL,
+     "Time of expiry, if the sign-in is not refreshed before."},
     {0},
 };
 const struct api_member account_login_list_members[] = {
-    {"sessions", "array", "UserSignIn", true, NULL, NULL, "Newest first, at most 200."},
-    {"count", "integer", NULL, true, NULL, NULL, "How many."},
+    {"sessions", "array", "UserSignIn", true, NULL, NULL,
+     "The sign-ins, newest first, at most 200."},
+    {"count", "integer", NULL, true, NULL, NULL, "Number of sign-ins."},
     {0},
 };
 
 /* A text with bytes that are not UTF-8 is an object with its hex digits. */
 #define TEXT "string|object"
 const struct api_member event_members[] = {
-    {"id", "string", NULL, true, NULL, NULL, "The number of its writer, and a count."},
-    {"kind", "string", NULL, true, NULL, event_kinds, "What kind of event it is."},
-    {"at_ms", "integer", NULL, true, NULL, NULL,
-     "When it was written, in milliseconds since 1970."},
-    {"time", "string", NULL, true, "date-time", NULL, "The same as a text."},
-    {"tenant", TEXT, NULL, true, NULL, NULL, "Whose it is."},
-    {"seq", "integer", NULL, true, NULL, NULL, "Its place in the chain of its tenant and writer."},
-    {"exec", "string", NULL, false, NULL, NULL, "The intent that it belongs to."},
-    {"parent", "string", NULL, false, NULL, NULL, "The execution that it repeats."},
-    {"owner", TEXT, NULL, false, NULL, NULL, "Who called, inside the tenant."},
-    {"session_id", TEXT, NULL, false, NULL, NULL, "The session it belongs to."},
-    {"transport", TEXT, NULL, false, NULL, NULL, "The transport it came by."},
-    {"carrier", TEXT, NULL, false, NULL, NULL, "What named the session."},
-    {"server", TEXT, NULL, false, NULL, NULL, "The server that was called."},
-    {"method", TEXT, NULL, false, NULL, NULL, "The method of MCP, or what was done."},
-    {"tool", TEXT, NULL, false, NULL, NULL, "The tool that was called."},
-    {"era", TEXT, NULL, false, NULL, NULL, "The era of the client."},
-    {"outcome", TEXT, NULL, false, NULL, NULL, "How it ended."},
-    {"error", TEXT, NULL, false, NULL, NULL, "What went wrong, or what happened."},
-    {"duration_us", "integer", NULL, true, NULL, NULL, "How long it took."},
-    {"tokens", "integer", NULL, false, NULL, NULL, "Tokens used."},
-    {"tool_id", TEXT, NULL, false, NULL, NULL, "The known tool."},
-    {"body_len", "integer", NULL, true, NULL, NULL, "Bytes of the body; -1: none."},
-    {"body_sha", "string", NULL, false, NULL, NULL, "The digest of the whole body."},
+    {"id", "string", NULL, true, NULL, NULL, "Id: the number of the writer and a count."},
+    {"kind", "string", NULL, true, NULL, event_kinds, "Kind of the event."},
+    {"at_ms", "integer", NULL, true, NULL, NULL, "Time of writing, in milliseconds since 1970."},
+    {"time", "string", NULL, true, "date-time", NULL, "The same time as text."},
+    {"tenant", TEXT, NULL, true, NULL, NULL, "Tenant."},
+    {"seq", "integer", NULL, true, NULL, NULL, "Position in the chain of the tenant and writer."},
+    {"exec", "string", NULL, false, NULL, NULL, "Id of the intent that the event belongs to."},
+    {"parent", "string", NULL, false, NULL, NULL, "Id of the execution that this one repeats."},
+    {"owner", TEXT, NULL, false, NULL, NULL, "Owner of the call, inside the tenant."},
+    {"session_id", TEXT, NULL, false, NULL, NULL, "Id of the session's row."},
+    {"transport", TEXT, NULL, false, NULL, NULL, "Transport of the request."},
+    {"carrier", TEXT, NULL, false, NULL, NULL, "Carrier that named the session."},
+    {"server", TEXT, NULL, false, NULL, NULL, "Server that was called."},
+    {"method", TEXT, NULL, false, NULL, NULL, "Method of MCP, or name of the action."},
+    {"tool", TEXT, NULL, false, NULL, NULL, "Tool that was called."},
+    {"era", TEXT, NULL, false, NULL, NULL, "Era of the client."},
+    {"outcome", TEXT, NULL, false, NULL, NULL, "Outcome of the execution."},
+    {"error", TEXT, NULL, false, NULL, NULL, "Error, or description of the event."},
+    {"duration_us", "integer", NULL, true, NULL, NULL, "Duration in microseconds."},
+    {"tokens", "integer", NULL, false, NULL, NULL, "Number of tokens used."},
+    {"tool_id", TEXT, NULL, false, NULL, NULL, "Id of the known tool."},
+    {"body_len", "integer", NULL, true, NULL, NULL,
+     "Size of the body in bytes; -1 if there is none."},
+    {"body_sha", "string", NULL, false, NULL, NULL, "Digest of the whole body."},
     {"body", TEXT, NULL, false, NULL, NULL,
-     "Arguments or result as they are kept; bytes that are no text as hex."},
-    {"stored_sha", "string", NULL, false, NULL, NULL, "The digest of the body as it is kept."},
-    {"mac", "string", NULL, false, NULL, NULL, "Its seal."},
+     "Arguments or result, as the audit stores them; bytes that are not text are written in hex."},
+    {"stored_sha", "string", NULL, false, NULL, NULL, "Digest of the stored body."},
+    {"mac", "string", NULL, false, NULL, NULL, "Seal of the event (HMAC)."},
     {0},
 };
 const struct api_member event_list_members[] = {
-    {"events", "array", "Event", true, NULL, NULL, "In the order that was asked for."},
+    {"events", "array", "Event", true, NULL, NULL, "The events, in the requested order."},
     {"scanned", "string", NULL, false, NULL, NULL,
-     "The event that was looked at last, when the page was cut short."},
+     "Id of the last event that was examined, if the page was cut short."},
     PAGE_MEMBERS,
     {0},
 };
 const struct api_member audit_execution_members[] = {
-    {"id", "string", NULL, true, NULL, NULL, "The id of its intent or note."},
-    {"time", "string", NULL, true, "date-time", NULL, "When it began."},
-    {"tenant", "string", NULL, true, NULL, NULL, "Whose it is."},
-    {"owner", "string", NULL, false, NULL, NULL, "Who called, inside the tenant."},
-    {"session_id", "string", NULL, false, NULL, NULL, "The session it ran in."},
-    {"carrier", "string", NULL, false, NULL, NULL, "What named the session."},
-    {"server", "string", NULL, false, NULL, NULL, "The server that was called."},
-    {"method", "string", NULL, false, NULL, NULL, "The method of MCP."},
-    {"tool", "string", NULL, false, NULL, NULL, "The tool that was called."},
-    {"era", "string", NULL, false, NULL, NULL, "The era of the client."},
-    {"parent", "string", NULL, false, NULL, NULL, "The execution that it repeats."},
-    {"outcome", "string", NULL, true, NULL, NULL, "How it ended; open while it has not."},
-    {"error", "string", NULL, false, NULL, NULL, "What went wrong."},
-    {"duration_us", "integer", NULL, false, NULL, NULL, "How long it took."},
-    {"tokens", "integer", NULL, false, NULL, NULL, "Tokens used."},
-    {"tool_id", "string", NULL, false, NULL, NULL, "The known tool."},
+    {"id", "string", NULL, true, NULL, NULL, "Id of the intent or the note."},
+    {"time", "string", NULL, true, "date-time", NULL, "Time when the execution began."},
+    {"tenant", "string", NULL, true, NULL, NULL, "Tenant."},
+    {"owner", "string", NULL, false, NULL, NULL, "Owner of the call, inside the tenant."},
+    {"session_id", "string", NULL, false, NULL, NULL, "Id of the session's row."},
+    {"carrier", "string", NULL, false, NULL, NULL, "Carrier that named the session."},
+    {"server", "string", NULL, false, NULL, NULL, "Server that was called."},
+    {"method", "string", NULL, false, NULL, NULL, "Method of MCP."},
+    {"tool", "string", NULL, false, NULL, NULL, "Tool that was called."},
+    {"era", "string", NULL, false, NULL, NULL, "Era of the client."},
+    {"parent", "string", NULL, false, NULL, NULL, "Id of the execution that this one repeats."},
+    {"outcome", "string", NULL, true, NULL, NULL, "Outcome; open if there is none yet."},
+    {"error", "string", NULL, false, NULL, NULL, "Error."},
+    {"duration_us", "integer", NULL, false, NULL, NULL, "Duration in microseconds."},
+    {"tokens", "integer", NULL, false, NULL, NULL, "Number of tokens used."},
+    {"tool_id", "string", NULL, false, NULL, NULL, "Id of the known tool."},
     {0},
 };
 const struct api_member audit_execution_list_members[] = {
-    {"executions", "array", "AuditExecution", true, NULL, NULL, "Newest first."},
+    {"executions", "array", "AuditExecution", true, NULL, NULL, "The executions, newest first."},
     PAGE_MEMBERS,
     {0},
 };
 const struct api_member audit_execution_detail_members[] = {
     {"execution", "object", "AuditExecution", true, NULL, NULL, "The execution."},
-    {"events", "array", "Event", true, NULL, NULL, "Its events, with their bodies."},
+    {"events", "array", "Event", true, NULL, NULL,
+     "The events of the execution, with their bodies."},
     {0},
 };
 const struct api_member verify_members[] = {
-    {"ok", "boolean", NULL, true, NULL, NULL, "No event was changed or removed."},
+    {"ok", "boolean", NULL, true, NULL, NULL, "Whether no event was changed or removed."},
     {"last_anchor", "string", NULL, false, "date-time", NULL,
-     "A cut tail shows up to here; absent while there is no anchor."},
+     "Time of the last anchor; events up to it cannot be removed unnoticed. Absent if there is no "
+     "anchor yet."},
     {"events", "integer", NULL, false, NULL, NULL,
-     "Events checked; this and the rest on the unix socket alone."},
-    {"writers", "integer", NULL, false, NULL, NULL, "Processes that wrote them."},
-    {"anchors", "integer", NULL, false, NULL, NULL, "Anchors among them."},
-    {"bodies_deleted", "integer", NULL, false, NULL, NULL, "Bodies that are no longer kept."},
-    {"unproven", "integer", NULL, false, NULL, NULL, "Events after the last anchor."},
-    {"reason", "string", NULL, false, NULL, NULL, "The first event that is wrong."},
+     "Number of checked events. This member and the following ones appear on the unix socket "
+     "only."},
+    {"writers", "integer", NULL, false, NULL, NULL, "Number of writers."},
+    {"anchors", "integer", NULL, false, NULL, NULL, "Number of anchors among the events."},
+    {"bodies_deleted", "integer", NULL, false, NULL, NULL, "Number of bodies that were deleted."},
+    {"unproven", "integer", NULL, false, NULL, NULL, "Number of events after the last anchor."},
+    {"reason", "string", NULL, false, NULL, NULL, "Description of the first wrong event."},
     {0},
 };
 const struct api_member system_members[] = {
     {"version", "string", NULL, true, NULL, NULL, "The version of Holdfast."},
-    {"stopping", "boolean", NULL, true, NULL, NULL, "It takes no new work."},
-    {"calls_in_flight", "integer", NULL, true, NULL, NULL, "Calls that servers are working on."},
-    {"store_healthy", "boolean", NULL, true, NULL, NULL, "The store can be written."},
-    {"database", "string", NULL, false, NULL, NULL, "Its name; on the unix socket alone."},
+    {"stopping", "boolean", NULL, true, NULL, NULL, "Whether the program is stopping."},
+    {"calls_in_flight", "integer", NULL, true, NULL, NULL, "Number of calls under way."},
+    {"store_healthy", "boolean", NULL, true, NULL, NULL, "Whether the store can be written."},
+    {"database", "string", NULL, false, NULL, NULL,
+     "Name of the database; on the unix socket only."},
     {"limits", "object", NULL, true, NULL, NULL,
-     "Of the caller's tenant (tenant), of each of its keys (key), and of one request."},
+     "Limits of the caller's tenant (tenant), of each of its keys (key), and of one request."},
     {0},
 };

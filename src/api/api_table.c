@@ -19,8 +19,9 @@ static const char *const outcomes[] = {"ok",        "tool_error", "error",      
 #define PARAM_ONCE                                                                                 \
     {                                                                                              \
         .name = "Idempotency-Key", .in = "header", .type = "string", .min = 1, .max = 255,         \
-        .help = "The same key with the same request within 24 hours gives the same answer, with "  \
-                "Idempotency-Replayed: true, and has no further effect."                           \
+        .help = "A key that the client chooses. A request that repeats the key and the content "   \
+                "of an earlier one within 24 hours is not carried out again: it gets the same "    \
+                "answer, with Idempotency-Replayed: true."                                         \
     }
 #define PARAM_SESSION                                                                              \
     {                                                                                              \
@@ -30,12 +31,12 @@ static const char *const outcomes[] = {"ok",        "tool_error", "error",      
 #define PARAM_LIMIT                                                                                \
     {                                                                                              \
         .name = "limit", .in = "query", .type = "integer", .min = 1, .max = STORE_PAGE_MAX,        \
-        .default_text = "50", .help = "Rows in a page."                                            \
+        .default_text = "50", .help = "Largest number of rows in the page."                        \
     }
 #define PARAM_CURSOR                                                                               \
     {                                                                                              \
         .name = "cursor", .in = "query", .type = "string", .min = 1, .max = 200,                   \
-        .help = "next_cursor of the page before."                                                  \
+        .help = "next_cursor of the previous page."                                                \
     }
 #define PARAM_CLIENT_TYPE                                                                          \
     {                                                                                              \
@@ -45,7 +46,7 @@ static const char *const outcomes[] = {"ok",        "tool_error", "error",      
 #define PARAM_IF_NONE_MATCH                                                                        \
     {                                                                                              \
         .name = "If-None-Match", .in = "header", .type = "string",                                 \
-        .help = "An ETag that is known already: 304 while it is still so."                         \
+        .help = "An ETag from an earlier answer. The answer is 304 if the resource still has it."  \
     }
 
 static const struct api_param no_params[] = {{0}};
@@ -71,7 +72,7 @@ static const struct api_param session_by_id_params[] = {
      .is_required = true,
      .min = 1,
      .max = 255,
-     .help = "The session's own id."},
+     .help = "The id of the session's row."},
     PARAM_IF_NONE_MATCH,
     {0},
 };
@@ -80,7 +81,7 @@ static const struct api_param list_params[] = {
      .in = "query",
      .type = "string",
      .default_text = "active,idle",
-     .help = "Statuses with commas between them (active, idle, expired, terminated), or all."},
+     .help = "Statuses, separated by commas (active, idle, expired, terminated), or all."},
     PARAM_CLIENT_TYPE,
     PARAM_LIMIT,
     PARAM_CURSOR,
@@ -93,7 +94,7 @@ static const struct api_param patch_params[] = {
      .in = "header",
      .type = "string",
      .is_required = true,
-     .help = "The session's ETag; its version counts, not its counters."},
+     .help = "The session's ETag. Only the version in it is compared, not the counters."},
     {0},
 };
 static const struct api_param end_params[] = {
@@ -103,7 +104,7 @@ static const struct api_param end_params[] = {
      .type = "string",
      .max = 255,
      .default_text = "client request",
-     .help = "Why it ends."},
+     .help = "Reason to record with the end of the session."},
     {0},
 };
 static const struct api_param since_params[] = {
@@ -111,7 +112,7 @@ static const struct api_param since_params[] = {
      .in = "query",
      .type = "string",
      .default_text = "24h",
-     .help = "How far to look back, to the full minute: sessions created or used since."},
+     .help = "Period to count, rounded to the minute: sessions that were created or used in it."},
     {0},
 };
 static const struct api_param executions_params[] = {
@@ -122,7 +123,7 @@ static const struct api_param executions_params[] = {
      .in = "query",
      .type = "boolean",
      .default_text = "true",
-     .help = "With arguments and results as they are kept."},
+     .help = "Whether to include arguments and results as the audit stores them."},
     {0},
 };
 static const struct api_param context_write_params[] = {
@@ -130,20 +131,20 @@ static const struct api_param context_write_params[] = {
     {.name = "If-Match",
      .in = "header",
      .type = "string",
-     .help = "The context's ETag; \"0\" while there is none."},
+     .help = "The ETag of the context document; \"0\" if there is no document yet."},
     {0},
 };
 
 /* Answers. */
 
 #define CONFLICT_ONCE                                                                              \
-    {409, "Problem", "A request with this Idempotency-Key is under way."},                         \
+    {409, "Problem", "A request with this Idempotency-Key has not been answered yet."},            \
     {                                                                                              \
-        422, "Problem", "The Idempotency-Key came with another request before."                    \
+        422, "Problem", "The Idempotency-Key was used for a different request before."             \
     }
 #define UNCHANGED                                                                                  \
     {                                                                                              \
-        304, NULL, "It is still what If-None-Match names."                                         \
+        304, NULL, "The resource still has the ETag of If-None-Match."                             \
     }
 #define NOT_ACTIVE                                                                                 \
     {                                                                                              \
@@ -151,7 +152,7 @@ static const struct api_param context_write_params[] = {
     }
 #define STALE                                                                                      \
     {                                                                                              \
-        412, "Problem", "It has changed since it was read."                                        \
+        412, "Problem", "The resource has changed since it was read."                              \
     }
 #define TOO_LARGE                                                                                  \
     {                                                                                              \
@@ -164,20 +165,23 @@ static const struct api_param context_write_params[] = {
 
 const struct api_answer api_common_answers[] = {
     {400, "Problem", "The request is not acceptable."},
-    {401, "Problem", "No tenant: the credential is missing or does not hold."},
-    {403, "Problem", "The role, the Host or the Origin does not permit it."},
-    {404, "Problem", "There is none, or none that the caller may see."},
-    {429, "Problem", "The tenant or the key has used up what it may."},
-    {500, "Problem", "A fault of ours."},
-    {503, "Problem", "The store cannot be used just now."},
+    {401, "Problem",
+     "The credential is missing or not valid, so the request belongs to no tenant."},
+    {403, "Problem", "The role, the Host or the Origin does not permit the request."},
+    {404, "Problem", "The resource does not exist, or the caller may not see it."},
+    {429, "Problem", "A limit of the tenant or of the key is used up."},
+    {500, "Problem", "Internal error."},
+    {503, "Problem", "The store cannot be used at the moment."},
     {0},
 };
 static const struct api_answer create_answers[] = {
-    {201, "Session", "The new session; Location and ETag name it."},
-    {409, "Problem", "The session_id is taken, or a request with this key is under way."},
-    {422, "Problem", "The Idempotency-Key came with another request before."},
+    {201, "Session", "The new session; Location is its path, ETag its version."},
+    {409, "Problem",
+     "The session_id is taken, or a request with this Idempotency-Key has not been answered yet."},
+    {422, "Problem", "The Idempotency-Key was used for a different request before."},
     {429, "Problem",
-     "The tenant has all the sessions it may, or it or the key has used up something else."},
+     "The tenant has reached its session limit, or another limit of the tenant or of the key is "
+     "used up."},
     TOO_LARGE,
     BAD_TYPE,
     {0},
@@ -185,16 +189,18 @@ static const struct api_answer create_answers[] = {
 static const struct api_answer list_answers[] = {{200, "SessionList", "A page of sessions."}, {0}};
 static const struct api_answer get_answers[] = {{200, "Session", "The session."}, UNCHANGED, {0}};
 static const struct api_answer patch_answers[] = {
-    {200, "Session", "The session as it is now."}, NOT_ACTIVE, STALE, TOO_LARGE, BAD_TYPE,
-    {428, "Problem", "If-Match is missing."},      {0},
+    {200, "Session", "The session after the change."}, NOT_ACTIVE, STALE, TOO_LARGE, BAD_TYPE,
+    {428, "Problem", "If-Match is missing."},          {0},
 };
-static const struct api_answer end_answers[] = {{200, "Message", "It is over."}, {0}};
+static const struct api_answer end_answers[] = {{200, "Message", "The session has ended."}, {0}};
 static const struct api_answer use_answers[] = {
-    {200, "Message", "Noted; an idle session is active again."}, CONFLICT_ONCE, {0}};
+    {200, "Message", "The use is recorded; an idle session is active again."}, CONFLICT_ONCE, {0}};
 static const struct api_answer record_answers[] = {
-    {200, "Message", "All of it is durable."},
-    {409, "Problem", "The session is not active, or a request with this key is under way."},
-    {422, "Problem", "The Idempotency-Key came with another request before."},
+    {200, "Message", "All executions are stored durably."},
+    {409, "Problem",
+     "The session is not active, or a request with this Idempotency-Key has not been answered "
+     "yet."},
+    {422, "Problem", "The Idempotency-Key was used for a different request before."},
     TOO_LARGE,
     BAD_TYPE,
     {0},
@@ -202,36 +208,45 @@ static const struct api_answer record_answers[] = {
 static const struct api_answer executions_answers[] = {
     {200, "ExecutionList", "A page, newest first."}, {0}};
 static const struct api_answer validate_answers[] = {
-    {200, "SessionValidity", "Whether it may be used; one that may not is no error."}, {0}};
+    {200, "SessionValidity",
+     "The result of the check. A session that may not be used is not an error."},
+    {0}};
 static const struct api_answer refresh_answers[] = {
-    {200, "SessionRefreshed", "The new end."},
-    {409, "Problem", "The session is not active, or a request with this key is under way."},
-    {422, "Problem", "The Idempotency-Key came with another request before."},
+    {200, "SessionRefreshed", "The new end of the session."},
+    {409, "Problem",
+     "The session is not active, or a request with this Idempotency-Key has not been answered "
+     "yet."},
+    {422, "Problem", "The Idempotency-Key was used for a different request before."},
     TOO_LARGE,
     BAD_TYPE,
     {0},
 };
-static const struct api_answer totals_answers[] = {{200, "SessionTotals", "Totals."}, {0}};
+static const struct api_answer totals_answers[] = {{200, "SessionTotals", "The totals."}, {0}};
 static const struct api_answer context_get_answers[] = {
-    {200, "Context", "The document; {} while there is none."}, UNCHANGED, {0}};
+    {200, "Context", "The document; {} if there is none yet."}, UNCHANGED, {0}};
 static const struct api_answer context_put_answers[] = {
-    {200, "Context", "The document as it is now."},
+    {200, "Context", "The document after the change."},
     NOT_ACTIVE,
     STALE,
     TOO_LARGE,
     BAD_TYPE,
-    {428, "Problem", "There is a document already, and If-Match is missing."},
+    {428, "Problem", "A document exists already, and If-Match is missing."},
     {0},
 };
 static const struct api_answer context_patch_answers[] = {
-    {200, "Context", "The document as it is now."}, NOT_ACTIVE, STALE, TOO_LARGE, BAD_TYPE, {0}};
+    {200, "Context", "The document after the change."},
+    NOT_ACTIVE,
+    STALE,
+    TOO_LARGE,
+    BAD_TYPE,
+    {0}};
 static const struct api_answer edge_answers[] = {
-    {200, "EdgeTenant", "The credential holds."}, TOO_LARGE, BAD_TYPE, {0}};
+    {200, "EdgeTenant", "The credential is valid."}, TOO_LARGE, BAD_TYPE, {0}};
 static const struct api_answer login_answers[] = {
     {200, "Tokens", "Signed in."}, TOO_LARGE, BAD_TYPE, {0}};
 static const struct api_answer refresh_login_answers[] = {
-    {200, "Tokens", "The next tokens; the refresh token that was sent is used up."},
-    {409, "Problem", "Another request with this refresh token was faster."},
+    {200, "Tokens", "The new tokens. The refresh token of the request cannot be used again."},
+    {409, "Problem", "Another request has used this refresh token at the same time."},
     TOO_LARGE,
     BAD_TYPE,
     {0},
@@ -243,7 +258,7 @@ static const struct api_answer openapi_answers[] = {
 static const struct api_answer alias_get_answers[] = {{200, "ContextEnvelope", "The document."},
                                                       {0}};
 static const struct api_answer alias_put_answers[] = {
-    {200, "ContextEnvelope", "The document as it is now."},
+    {200, "ContextEnvelope", "The document after the change."},
     NOT_ACTIVE,
     STALE,
     TOO_LARGE,
@@ -253,103 +268,114 @@ static const struct api_answer alias_put_answers[] = {
 /* Schemas of answers. */
 
 static const struct api_member session_members[] = {
-    {"id", "string", NULL, true, "uuid", NULL, "The row's own id."},
-    {"session_id", "string", NULL, true, NULL, NULL, "Its name: an MCP client's handle too."},
-    {"tenant_id", "string", NULL, true, NULL, NULL, "Whose it is."},
-    {"user_id", "string", NULL, false, "uuid", NULL, "Who made it."},
-    {"edge_mcp_id", "string", NULL, true, NULL, NULL, "The node its client is connected to."},
-    {"client_name", "string", NULL, false, NULL, NULL, "What the client calls itself."},
-    {"client_type", "string", NULL, false, NULL, client_types, "What kind of client it is."},
-    {"client_version", "string", NULL, false, NULL, NULL, "The client's version."},
-    {"status", "string", NULL, true, NULL, statuses, "As of now."},
-    {"initialized", "boolean", NULL, true, NULL, NULL, "The client has shaken hands."},
+    {"id", "string", NULL, true, "uuid", NULL, "Id of the row."},
+    {"session_id", "string", NULL, true, NULL, NULL,
+     "Name of the session; for MCP clients it is also the handle."},
+    {"tenant_id", "string", NULL, true, NULL, NULL, "Tenant of the session."},
+    {"user_id", "string", NULL, false, "uuid", NULL, "User who created the session."},
+    {"edge_mcp_id", "string", NULL, true, NULL, NULL, "Node that the client is connected to."},
+    {"client_name", "string", NULL, false, NULL, NULL, "Name that the client gives itself."},
+    {"client_type", "string", NULL, false, NULL, client_types, "Kind of the client."},
+    {"client_version", "string", NULL, false, NULL, NULL, "Version of the client."},
+    {"status", "string", NULL, true, NULL, statuses, "Current status."},
+    {"initialized", "boolean", NULL, true, NULL, NULL,
+     "Whether the client has completed its handshake."},
     {"core_session_id", "string", NULL, false, NULL, NULL,
-     "The session of another system, as its client said, or the Mcp-Session-Id of the first HTTP "
-     "server that it used."},
-    {"passthrough_auth", "object", "PassthroughAuth", false, NULL, NULL, "That there is some."},
+     "Session of another system, as named by the client, or the Mcp-Session-Id of the first HTTP "
+     "server that the session used."},
+    {"passthrough_auth", "object", "PassthroughAuth", false, NULL, NULL,
+     "Whether credentials are stored."},
     {"profile_context_keys", "array", NULL, false, NULL, NULL,
-     "What its client told it when it began: the keys, never the values."},
+     "Keys of the context values that the client sent when the session began. The values are never "
+     "shown."},
     {"connection_metadata", "object", NULL, false, NULL, NULL,
-     "The client's metadata, and ip_address, user_agent, protocol, tls_version."},
-    {"context_id", "string", NULL, false, "uuid", NULL, "Its context document."},
-    {"last_activity_at", "string", NULL, true, "date-time", NULL, "Its last use."},
-    {"tool_execution_count", "integer", NULL, true, NULL, NULL, "Tools run in it."},
-    {"total_tokens_used", "integer", NULL, true, NULL, NULL, "Tokens used in it."},
-    {"created_at", "string", NULL, true, "date-time", NULL, "When it was made."},
-    {"expires_at", "string", NULL, false, "date-time", NULL, "When it ends by itself."},
-    {"terminated_at", "string", NULL, false, "date-time", NULL, "When it ended."},
-    {"termination_reason", "string", NULL, false, NULL, NULL, "Why it ended."},
-    {"origin", "string", NULL, true, NULL, origins, "How it came to be."},
-    {"is_expired", "boolean", NULL, true, NULL, NULL, "Its life is over."},
+     "Metadata of the client, with ip_address, user_agent, protocol and tls_version."},
+    {"context_id", "string", NULL, false, "uuid", NULL, "Id of the context document."},
+    {"last_activity_at", "string", NULL, true, "date-time", NULL, "Time of the last use."},
+    {"tool_execution_count", "integer", NULL, true, NULL, NULL, "Number of tool executions."},
+    {"total_tokens_used", "integer", NULL, true, NULL, NULL, "Number of tokens used."},
+    {"created_at", "string", NULL, true, "date-time", NULL, "Time of creation."},
+    {"expires_at", "string", NULL, false, "date-time", NULL, "Time of expiry."},
+    {"terminated_at", "string", NULL, false, "date-time", NULL, "Time of the end."},
+    {"termination_reason", "string", NULL, false, NULL, NULL, "Reason of the end."},
+    {"origin", "string", NULL, true, NULL, origins, "How the session was created."},
+    {"is_expired", "boolean", NULL, true, NULL, NULL, "Whether the session has expired."},
     {"should_refresh", "boolean", NULL, true, NULL, NULL,
-     "It is live, and a fifth of its life or less is left."},
+     "Whether the session is live and has a fifth of its lifetime left, or less."},
     {"session_age", "integer", NULL, true, NULL, NULL,
-     "Seconds since it was made. It does not count for the ETag."},
+     "Seconds since creation. It does not change the ETag."},
     {0},
 };
 static const struct api_member auth_members[] = {
-    {"has_auth", "boolean", NULL, true, NULL, NULL, "Credentials are kept."},
-    {"services", "array", NULL, true, NULL, NULL, "For these services."},
+    {"has_auth", "boolean", NULL, true, NULL, NULL, "Whether credentials are stored."},
+    {"services", "array", NULL, true, NULL, NULL, "Services that the credentials are for."},
     {0},
 };
 static const struct api_member session_list_members[] = {
-    {"sessions", "array", "Session", true, NULL, NULL, "Newest first."},
-    {"count", "integer", NULL, true, NULL, NULL, "Rows in this answer."},
-    {"next_cursor", "string|null", NULL, true, NULL, NULL, "Where the next page begins."},
+    {"sessions", "array", "Session", true, NULL, NULL, "The rows, newest first."},
+    {"count", "integer", NULL, true, NULL, NULL, "Number of rows in this answer."},
+    {"next_cursor", "string|null", NULL, true, NULL, NULL,
+     "Cursor of the next page; null if this is the last page."},
     {0},
 };
 static const struct api_member execution_members[] = {
-    {"id", "string", NULL, true, "uuid", NULL, "Its name."},
+    {"id", "string", NULL, true, "uuid", NULL, "Id of the execution."},
     {"session_id", "string", NULL, true, "uuid", NULL, "The id of the session's row."},
-    {"server", "string", NULL, false, NULL, NULL, "Which server ran it; absent when told."},
-    {"tool_name", "string", NULL, true, NULL, NULL, "Which tool."},
-    {"tool_id", "string", NULL, false, "uuid", NULL, "Its id."},
-    {"arguments", NULL, NULL, false, NULL, NULL, "As kept: redacted, cut."},
-    {"result", NULL, NULL, false, NULL, NULL, "As kept: redacted, cut."},
-    {"outcome", "string", NULL, true, NULL, outcomes, "How it ended."},
-    {"error", "string", NULL, false, NULL, NULL, "Why it failed."},
-    {"duration_ms", "integer", NULL, false, NULL, NULL, "How long it took."},
-    {"tokens_used", "integer", NULL, false, NULL, NULL, "As told."},
-    {"executed_at", "string", NULL, true, "date-time", NULL, "When."},
+    {"server", "string", NULL, false, NULL, NULL,
+     "Server that ran the tool; absent if a client reported the execution."},
+    {"tool_name", "string", NULL, true, NULL, NULL, "Name of the tool."},
+    {"tool_id", "string", NULL, false, "uuid", NULL, "Id of the tool."},
+    {"arguments", NULL, NULL, false, NULL, NULL,
+     "As stored by the audit: secrets are replaced and long values are cut."},
+    {"result", NULL, NULL, false, NULL, NULL,
+     "As stored by the audit: secrets are replaced and long values are cut."},
+    {"outcome", "string", NULL, true, NULL, outcomes, "Outcome of the execution."},
+    {"error", "string", NULL, false, NULL, NULL, "Reason of the failure."},
+    {"duration_ms", "integer", NULL, false, NULL, NULL, "Duration of the execution."},
+    {"tokens_used", "integer", NULL, false, NULL, NULL, "Number of tokens, as reported."},
+    {"executed_at", "string", NULL, true, "date-time", NULL, "Time of the execution."},
     {0},
 };
 static const struct api_member execution_list_members[] = {
-    {"executions", "array", "Execution", true, NULL, NULL, "Newest first."},
-    {"count", "integer", NULL, true, NULL, NULL, "Rows in this answer."},
-    {"next_cursor", "string|null", NULL, true, NULL, NULL, "Where the next page begins."},
+    {"executions", "array", "Execution", true, NULL, NULL, "The rows, newest first."},
+    {"count", "integer", NULL, true, NULL, NULL, "Number of rows in this answer."},
+    {"next_cursor", "string|null", NULL, true, NULL, NULL,
+     "Cursor of the next page; null if this is the last page."},
     {0},
 };
 static const struct api_member message_members[] = {
-    {"message", "string", NULL, true, NULL, NULL, "What was done."},
-    {"count", "integer", NULL, false, NULL, NULL, "How many, when an array was sent."},
+    {"message", "string", NULL, true, NULL, NULL, "Confirmation of the change."},
+    {"count", "integer", NULL, false, NULL, NULL,
+     "Number of executions, if the request was an array."},
     {0},
 };
 static const struct api_member validity_members[] = {
-    {"valid", "boolean", NULL, true, NULL, NULL, "It may be used."},
-    {"session_id", "string", NULL, true, NULL, NULL, "Its name."},
-    {"status", "string", NULL, true, NULL, statuses, "As of now."},
-    {"expires_at", "string", NULL, false, "date-time", NULL, "When it ends by itself."},
-    {"termination_reason", "string", NULL, false, NULL, NULL, "Why it ended."},
+    {"valid", "boolean", NULL, true, NULL, NULL, "Whether the session may be used."},
+    {"session_id", "string", NULL, true, NULL, NULL, "Name of the session."},
+    {"status", "string", NULL, true, NULL, statuses, "Current status."},
+    {"expires_at", "string", NULL, false, "date-time", NULL, "Time of expiry."},
+    {"termination_reason", "string", NULL, false, NULL, NULL, "Reason of the end."},
     {0},
 };
 static const struct api_member refreshed_members[] = {
     {"message", "string", NULL, true, NULL, NULL, "session refreshed"},
-    {"session_id", "string", NULL, true, NULL, NULL, "Its name."},
-    {"expires_at", "string", NULL, true, "date-time", NULL, "When it ends now."},
+    {"session_id", "string", NULL, true, NULL, NULL, "Name of the session."},
+    {"expires_at", "string", NULL, true, "date-time", NULL, "New time of expiry."},
     {0},
 };
 static const struct api_member totals_members[] = {
-    {"active_sessions", "integer", NULL, true, NULL, NULL, "Live now."},
-    {"total_sessions", "integer", NULL, true, NULL, NULL, "Created or used since."},
-    {"total_tool_executions", "integer", NULL, true, NULL, NULL, "In them."},
-    {"total_tokens_used", "integer", NULL, true, NULL, NULL, "In them."},
+    {"active_sessions", "integer", NULL, true, NULL, NULL, "Sessions that are live now."},
+    {"total_sessions", "integer", NULL, true, NULL, NULL,
+     "Sessions that were created or used in the period."},
+    {"total_tool_executions", "integer", NULL, true, NULL, NULL, "Sum over these sessions."},
+    {"total_tokens_used", "integer", NULL, true, NULL, NULL, "Sum over these sessions."},
     {"average_session_time_minutes", "number", NULL, true, NULL, NULL,
-     "From creation to end or last use."},
+     "Mean time from creation to end or last use."},
     {0},
 };
 static const struct api_member edge_members[] = {
     {"success", "boolean", NULL, true, NULL, NULL, "Always true."},
-    {"tenant_id", "string", NULL, true, NULL, NULL, "Whose credential it is."},
+    {"tenant_id", "string", NULL, true, NULL, NULL, "Tenant of the credential."},
     {0},
 };
 static const struct api_member envelope_members[] = {
@@ -359,104 +385,108 @@ static const struct api_member envelope_members[] = {
 };
 static const struct api_member problem_members[] = {
     {"type", "string", NULL, true, "uri", NULL, "urn:holdfast:problem:CODE"},
-    {"title", "string", NULL, true, NULL, NULL, "What the code means."},
+    {"title", "string", NULL, true, NULL, NULL, "Meaning of the code."},
     {"status", "integer", NULL, true, NULL, NULL, "The HTTP status."},
-    {"detail", "string", NULL, true, NULL, NULL, "What to do about it."},
-    {"code", "string", NULL, true, NULL, NULL, "See holdfast help CODE."},
+    {"detail", "string", NULL, true, NULL, NULL, "What failed, and what to do."},
+    {"code", "string", NULL, true, NULL, NULL,
+     "Code of the error; holdfast help CODE explains it."},
     {"request_id", "string", NULL, true, NULL, NULL, "The X-Request-Id of the answer."},
-    {"error", "string", NULL, true, NULL, NULL, "One short sentence."},
+    {"error", "string", NULL, true, NULL, NULL, "The error in one short sentence."},
     {0},
 };
 static const struct api_member health_members[] = {
     {"status", "string", NULL, true, NULL, NULL, "ok"},
     {"reason", "string", NULL, false, NULL, NULL,
-     "On /readyz, when it is not ready: why, where callers need not say who they are."},
+     "On /readyz, if the server is not ready: the reason. It is left out with `auth: required`."},
     {"warning", "string", NULL, false, NULL, NULL,
-     "On /readyz: what will end in trouble if it goes on."},
+     "On /readyz: a problem that will make the server fail if it lasts."},
     {"servers", "object", NULL, false, NULL, NULL,
-     "On /readyz: the state of each server by name, or, where callers must say who they are, how "
-     "many "
-     "are in each state."},
+     "On /readyz: the state of each server by name. With `auth: required`: how many servers are in "
+     "each state."},
     {0},
 };
 static const struct api_member refusal_members[] = {
-    {"error", "string", NULL, true, NULL, NULL, "One sentence."},
+    {"error", "string", NULL, true, NULL, NULL, "The error in one sentence."},
     {0},
 };
 static const char *const roles[] = {"admin", "member", "auditor", "service", NULL};
 static const char *const token_types[] = {"Bearer", NULL};
 static const struct api_member user_members[] = {
     {"id", "string", NULL, true, "uuid", NULL, "The user's id."},
-    {"username", "string", NULL, true, NULL, NULL, "Its name."},
-    {"tenant_id", "string", NULL, true, NULL, NULL, "Its tenant."},
-    {"role", "string", NULL, true, NULL, roles, "What it may do."},
+    {"username", "string", NULL, true, NULL, NULL, "Name of the user."},
+    {"tenant_id", "string", NULL, true, NULL, NULL, "Tenant of the user."},
+    {"role", "string", NULL, true, NULL, roles, "Role."},
     {0},
 };
 static const struct api_member tokens_members[] = {
     {"access_token", "string", NULL, true, NULL, NULL, "Send it as Authorization: Bearer."},
     {"token_type", "string", NULL, true, NULL, token_types, "Always Bearer."},
-    {"expires_in", "integer", NULL, true, NULL, NULL, "Seconds that the access token holds."},
+    {"expires_in", "integer", NULL, true, NULL, NULL, "Seconds until the access token expires."},
     {"refresh_token", "string", NULL, true, NULL, NULL,
-     "For POST /api/v1/auth/refresh: good once, for 30 days."},
-    {"session_id", "string", NULL, true, "uuid", NULL, "The sign-in, as the list has it."},
-    {"user", "object", "User", true, NULL, NULL, "Who signed in."},
+     "Token for POST /api/v1/auth/refresh. It can be used once, within 30 days."},
+    {"session_id", "string", NULL, true, "uuid", NULL,
+     "Id of the sign-in, as in the list of sign-ins."},
+    {"user", "object", "User", true, NULL, NULL, "The user who signed in."},
     {0},
 };
 static const struct api_member login_members[] = {
     {"id", "string", NULL, true, "uuid", NULL, "The sign-in's id."},
-    {"ip_address", "string", NULL, true, NULL, NULL, "Where it was used from last."},
-    {"device_info", "object", NULL, true, NULL, NULL, "user_agent and device_name, where told."},
-    {"created_at", "string", NULL, true, "date-time", NULL, "When the user signed in."},
-    {"last_activity", "string", NULL, true, "date-time", NULL, "When it was refreshed last."},
-    {"expires_at", "string", NULL, true, "date-time", NULL, "When it ends unless refreshed."},
-    {"current", "boolean", NULL, true, NULL, NULL, "Whether it is the one that asks."},
+    {"ip_address", "string", NULL, true, NULL, NULL, "Address of the last use."},
+    {"device_info", "object", NULL, true, NULL, NULL,
+     "user_agent and device_name, if the client sent them."},
+    {"created_at", "string", NULL, true, "date-time", NULL, "Time of the sign-in."},
+    {"last_activity", "string", NULL, true, "date-time", NULL, "Time of the last refresh."},
+    {"expires_at", "string", NULL, true, "date-time", NULL,
+     "Time of expiry, if the sign-in is not refreshed before."},
+    {"current", "boolean", NULL, true, NULL, NULL, "Whether this request belongs to the sign-in."},
     {0},
 };
 static const struct api_member login_list_members[] = {
-    {"sessions", "array", "SignIn", true, NULL, NULL, "Newest first."},
-    {"count", "integer", NULL, true, NULL, NULL, "How many."},
+    {"sessions", "array", "SignIn", true, NULL, NULL, "The rows, newest first."},
+    {"count", "integer", NULL, true, NULL, NULL, "Number of sign-ins."},
     {0},
 };
 const struct api_schema api_own_schemas[] = {
     {"Session", session_members, "A durable session.", API_ETAG},
-    {"PassthroughAuth", auth_members, "Credentials are never shown, only that there are some."},
+    {"PassthroughAuth", auth_members,
+     "States that credentials are stored. The credentials are never shown."},
     {"SessionList", session_list_members, "A page of sessions.", API_LINK},
-    {"Execution", execution_members, "One run of a tool."},
+    {"Execution", execution_members, "One execution of a tool."},
     {"ExecutionList", execution_list_members, "A page of executions.", API_LINK},
-    {"Message", message_members, "What was done."},
+    {"Message", message_members, "Confirmation of the change."},
     {"SessionValidity", validity_members, "Whether a session may be used."},
-    {"SessionRefreshed", refreshed_members, "A session's new end."},
-    {"SessionTotals", totals_members, "Sessions in numbers."},
-    {"EdgeTenant", edge_members, "Who a credential is."},
+    {"SessionRefreshed", refreshed_members, "The new expiry of a session."},
+    {"SessionTotals", totals_members, "Totals of the sessions."},
+    {"EdgeTenant", edge_members, "The tenant of a credential."},
     {"User", user_members, "A user."},
-    {"Tokens", tokens_members, "What a user who signed in goes on with."},
+    {"Tokens", tokens_members, "The tokens of a sign-in."},
     {"SignIn", login_members, "A device that a user is signed in on."},
     {"SignInList", login_list_members, "Devices that a user is signed in on."},
     {"Key", key_members, "A key, without its secret."},
     {"NewKey", new_key_members, "A key with its secret, which is never shown again."},
     {"KeyList", key_list_members, "A page of keys.", API_LINK},
-    {"Server", server_members, "A server and how it is."},
+    {"Server", server_members, "A server and its state."},
     {"ServerList", server_list_members, "A page of servers.", API_LINK},
     {"Tool", tool_members, "A tool as last seen."},
     {"ToolList", tool_list_members, "A page of tools.", API_LINK},
-    {"ToolDiff", tool_diff_members, "How a tool differs from what was approved."},
-    {"ToolsApproved", approved_members, "What was approved."},
+    {"ToolDiff", tool_diff_members, "A tool compared with its approved definition."},
+    {"ToolsApproved", approved_members, "Result of an approval."},
     {"Account", account_members, "A user, for administrators."},
     {"UserSignIn", account_login_members, "A device that a user is signed in on."},
     {"UserSignInList", account_login_list_members, "Devices that a user is signed in on."},
-    {"Event", event_members, "An event of the audit, with the members that its kind has."},
+    {"Event", event_members, "An event of the audit. Its kind decides which members it has."},
     {"EventList", event_list_members, "A page of events.", API_LINK},
     {"AuditExecution", audit_execution_members, "One call of a server, or a request that reads."},
     {"AuditExecutionList", audit_execution_list_members, "A page of executions.", API_LINK},
     {"AuditExecutionDetail", audit_execution_detail_members, "An execution with its events."},
-    {"AuditProof", verify_members, "Whether the chains are whole."},
-    {"System", system_members, "The program itself."},
+    {"AuditProof", verify_members, "Result of a verification of the chains."},
+    {"System", system_members, "State of the program."},
     {"Context", NULL, "A context document: any JSON object of at most 1 MiB.", API_ETAG},
     {"ContextEnvelope", envelope_members, "A context document, wrapped.", API_ETAG},
     {"OpenApi", NULL, "An OpenAPI 3.1 document.", API_ETAG},
-    {"Refusal", refusal_members, "Why a request was turned away outside of /api/v1."},
-    {"Health", health_members, "How the server is."},
-    {"Problem", problem_members, "What went wrong (RFC 9457)."},
+    {"Refusal", refusal_members, "An error outside of /api/v1."},
+    {"Health", health_members, "State of the server."},
+    {"Problem", problem_members, "An error (RFC 9457)."},
     {0},
 };
 
@@ -475,48 +505,49 @@ const struct api_schema api_own_schemas[] = {
     .summary = (SUMMARY)
 
 const struct api_operation api_own_operations[] = {
-    {OP("POST", SESSIONS, "createSession", API_WRITE, api_create_session, "Makes a session."),
+    {OP("POST", SESSIONS, "createSession", API_WRITE, api_create_session, "Creates a session."),
      .is_once = true, .params = once_params, .body = &body_session, .answers = create_answers},
     {OP("GET", SESSIONS, "listSessions", API_READ, api_list_sessions,
-        "The tenant's sessions (admin, auditor) or one's own, newest first."),
+        "Lists sessions, newest first: those of the tenant for the roles admin and auditor, the "
+        "caller's own for others."),
      .params = list_params, .answers = list_answers},
     {OP("GET", SESSIONS "/active", "listActiveSessions", API_READ, api_list_active_sessions,
-        "Those of them that are active, without the idle ones."),
+        "Lists sessions with the status active."),
      .params = active_params, .answers = list_answers},
     {OP("GET", SESSIONS "/metrics", "getSessionMetrics", API_READ, api_session_metrics,
-        "Sessions in numbers."),
+        "Returns totals of the sessions."),
      .params = since_params, .answers = totals_answers},
     {OP("GET", SESSIONS "/by-id/{uuid}", "getSessionById", API_READ, api_get_session_by_id,
-        "A session by its row's id."),
+        "Returns the session with this row id."),
      .params = session_by_id_params, .answers = get_answers},
     {OP("GET", SESSIONS "/{id}", "getSession", API_READ, api_get_session,
-        "A session, whatever its status."),
+        "Returns a session of any status."),
      .params = session_get_params, .answers = get_answers},
     {OP("PATCH", SESSIONS "/{id}", "updateSession", API_WRITE, api_patch_session,
-        "Changes what a client may change of its session."),
+        "Changes a session."),
      .params = patch_params, .body = &body_session_patch, .answers = patch_answers},
     {OP("DELETE", SESSIONS "/{id}", "terminateSession", API_WRITE, api_end_session,
-        "Ends a session for good."),
+        "Ends a session. It cannot be resumed."),
      .params = end_params, .answers = end_answers},
     {OP("POST", SESSIONS "/{id}/activity", "touchSession", API_WRITE, api_use_session,
-        "Notes that the session is in use."),
+        "Records a use of the session."),
      .is_once = true, .params = session_once_params, .answers = use_answers},
     {OP("POST", SESSIONS "/{id}/tools", "recordExecution", API_WRITE, api_record,
-        "Records what a tool did, once or for up to 100 at once, all or none."),
+        "Records one execution of a tool, or up to 100. Either all of them are recorded or none."),
      .is_once = true, .params = session_once_params, .body = &body_record,
      .answers = record_answers},
     {OP("GET", SESSIONS "/{id}/tools", "listExecutions", API_READ, api_list_executions,
-        "What ran in the session, newest first."),
+        "Lists the executions of the session, newest first."),
      .params = executions_params, .answers = executions_answers},
     {OP("POST", SESSIONS "/{id}/validate", "validateSession", API_READ, api_validate_session,
-        "Whether the session may be used."),
+        "Checks whether the session may be used."),
      .params = session_params, .answers = validate_answers},
     {OP("POST", SESSIONS "/{id}/refresh", "refreshSession", API_WRITE, api_refresh_session,
-        "Gives the session a new end, from now."),
+        "Extends the session from now on."),
      .is_once = true, .params = session_once_params, .body = &body_refresh,
      .answers = refresh_answers},
     {OP("GET", SESSIONS "/{id}/context", "getContext", API_READ, api_get_context,
-        "The session's context document."),
+        "Returns the context document of the session."),
      .params = session_get_params, .answers = context_get_answers},
     {OP("PUT", SESSIONS "/{id}/context", "putContext", API_WRITE, api_put_context,
         "Replaces the context document."),
@@ -529,35 +560,35 @@ const struct api_operation api_own_operations[] = {
      .id = "getOpenApi",
      .access = API_READ,
      .run = api_get_openapi,
-     .summary = "This document.",
+     .summary = "Returns this OpenAPI document.",
      .params = openapi_params,
      .answers = openapi_answers},
     {OP("POST", "/api/v1/auth/edge-mcp", "authenticateEdge", API_READ, api_edge_auth,
-        "Whose credential this is, for edge clients."),
+        "Returns the tenant of the credential, for edge clients."),
      .params = no_params, .body = &body_edge_auth, .answers = edge_answers},
     {AUTH_OP("POST", "/api/v1/auth/login", "login", API_OPEN, api_login,
              "Signs a user in on a device."),
      .params = no_params, .body = &body_login, .answers = login_answers},
     {AUTH_OP("POST", "/api/v1/auth/refresh", "refreshLogin", API_OPEN, api_refresh_login,
-             "The next access token and refresh token."),
+             "Exchanges a refresh token for a new access token and a new refresh token."),
      .params = no_params, .body = &body_refresh_login, .answers = refresh_login_answers},
     {AUTH_OP("POST", "/api/v1/auth/logout", "logout", API_READ, api_logout,
              "Ends the sign-in whose access token is sent."),
      .params = no_params, .answers = end_login_answers},
     {AUTH_OP("GET", "/api/v1/auth/sessions", "listLogins", API_READ, api_list_logins,
-             "The devices that the caller's user is signed in on."),
+             "Lists the devices on which the caller's user is signed in."),
      .params = no_params, .answers = logins_answers},
     {AUTH_OP("DELETE", "/api/v1/auth/sessions", "endLogins", API_READ, api_end_logins,
              "Signs the caller's user out everywhere."),
      .params = no_params, .answers = end_login_answers},
     {AUTH_OP("DELETE", "/api/v1/auth/sessions/{id}", "endLogin", API_READ, api_end_login,
-             "Signs a device out: one's own, or as admin any of the tenant."),
+             "Ends a sign-in of the caller's user. Admins may end any sign-in of the tenant."),
      .params = login_params, .answers = end_login_answers},
     {OP("POST", "/api/v1/executions", "recordSessionExecution", API_WRITE, api_record_alias,
-        "Records what a tool did, for edge clients."),
+        "Records an execution of a tool, for edge clients."),
      .is_once = true, .params = once_params, .body = &body_record_alias, .answers = record_answers},
     {OP("GET", "/api/v1/context/{id}", "getSessionContext", API_READ, api_get_context_alias,
-        "The context document, for edge clients."),
+        "Returns the context document, for edge clients."),
      .params = session_params, .answers = alias_get_answers},
     {OP("PUT", "/api/v1/context/{id}", "putSessionContext", API_WRITE, api_put_context_alias,
         "Replaces the context document, for edge clients."),
@@ -566,26 +597,28 @@ const struct api_operation api_own_operations[] = {
         "Adds to the context document, for edge clients."),
      .params = session_params, .body = &body_context_patch_alias, .answers = alias_put_answers},
     {AUTH_OP("POST", "/api/v1/keys", "createKey", API_ADMIN, api_create_key,
-             "Makes a key with at most the caller's own rights."),
+             "Creates a key. It cannot have more rights than the caller."),
      .params = no_params, .body = &body_key, .answers = key_create_answers},
-    {AUTH_OP("GET", "/api/v1/keys", "listKeys", API_AUDIT, api_list_keys, "The tenant's keys."),
+    {AUTH_OP("GET", "/api/v1/keys", "listKeys", API_AUDIT, api_list_keys,
+             "Lists the keys of the tenant."),
      .params = keys_params, .answers = keys_answers},
-    {AUTH_OP("GET", "/api/v1/keys/{id}", "getKey", API_AUDIT, api_get_key, "A key of the tenant."),
+    {AUTH_OP("GET", "/api/v1/keys/{id}", "getKey", API_AUDIT, api_get_key,
+             "Returns a key of the tenant."),
      .params = key_params, .answers = key_answers},
     {AUTH_OP("DELETE", "/api/v1/keys/{id}", "revokeKey", API_ADMIN, api_revoke_key,
              "Revokes a key at once."),
      .params = key_params, .answers = key_revoke_answers},
     {AUTH_OP("POST", USERS, "createUser", API_ADMIN, api_create_user,
-             "Makes a user who signs in with a password."),
+             "Creates a user who signs in with a password."),
      .params = no_params, .body = &body_user, .answers = user_create_answers},
     {AUTH_OP("GET", USERS "/{username}", "getUser", API_AUDIT, api_get_user,
-             "A user of the tenant."),
+             "Returns a user of the tenant."),
      .params = account_params, .answers = account_answers},
     {AUTH_OP("PATCH", USERS "/{username}", "updateUser", API_ADMIN, api_patch_user,
-             "Gives a user another password, or disables or enables it."),
+             "Changes the password of a user, or disables or enables the user."),
      .params = account_params, .body = &body_user_patch, .answers = account_patch_answers},
     {AUTH_OP("GET", USERS "/{username}/sessions", "listUserSignIns", API_AUDIT,
-             api_list_user_logins, "The devices that a user is signed in on."),
+             api_list_user_logins, "Lists the devices on which a user is signed in."),
      .params = account_params, .answers = account_logins_answers},
     {AUTH_OP("DELETE", USERS "/{username}/sessions", "endUserSignIns", API_ADMIN,
              api_end_user_logins, "Signs a user out everywhere."),
@@ -594,37 +627,38 @@ const struct api_operation api_own_operations[] = {
              api_end_user_login, "Signs a user out on one device."),
      .params = account_login_params, .answers = sign_out_answers},
     {AUTH_OP("GET", SERVERS, "listServers", API_AUDIT, api_list_servers,
-             "The servers and how they are."),
+             "Lists the servers and their states."),
      .params = page_params, .answers = servers_answers},
     {AUTH_OP("GET", SERVERS "/{name}", "getServer", API_AUDIT, api_get_server,
-             "A server and how it is."),
+             "Returns a server and its state."),
      .params = server_params, .answers = server_answers},
     {AUTH_OP("GET", SERVERS "/{name}/tools", "listServerTools", API_AUDIT, api_list_server_tools,
-             "The tools of a server, as last seen."),
+             "Lists the tools of a server, as last seen."),
      .params = server_page_params, .answers = tools_answers},
     {AUTH_OP("GET", SERVERS "/{name}/diff", "diffTool", API_AUDIT, api_diff_tool,
-             "How a tool differs from what was approved."),
+             "Shows how a tool differs from its approved definition."),
      .params = diff_params, .answers = diff_answers},
     {AUTH_OP("POST", SERVERS "/{name}/approve", "approveTools", API_ADMIN, api_approve_tools,
-             "Approves tools as they were shown."),
+             "Approves the definitions of tools that the caller was shown."),
      .params = server_params, .body = &body_approve, .answers = approve_answers},
     {AUTH_OP("GET", AUDIT "/events", "listEvents", API_AUDIT, api_list_events,
-             "The events of the audit."),
+             "Lists the events of the audit."),
      .params = events_params, .answers = events_answers},
     {AUTH_OP("GET", AUDIT "/executions", "listAuditExecutions", API_AUDIT,
-             api_list_audit_executions, "Calls with their outcomes, newest first."),
+             api_list_audit_executions, "Lists executions with their outcomes, newest first."),
      .params = audit_executions_params, .answers = audit_executions_answers},
     {AUTH_OP("GET", AUDIT "/executions/{id}", "getAuditExecution", API_AUDIT,
-             api_get_audit_execution, "A call with its events and their bodies."),
+             api_get_audit_execution, "Returns an execution with its events and their bodies."),
      .params = audit_execution_params, .answers = audit_execution_answers},
     {AUTH_OP("GET", AUDIT "/verify", "verifyAudit", API_AUDIT, api_verify_audit,
-             "Proves that no event was changed or removed; takes a while."),
+             "Verifies that no event was changed or removed. This may take a while."),
      .params = no_params, .answers = verify_answers},
     {AUTH_OP("GET", "/api/v1/system", "getSystem", API_AUDIT, api_get_system,
-             "The program itself, and the limits of the tenant."),
+             "Returns the state of the program and the limits of the tenant."),
      .params = no_params, .answers = system_answers},
-    {AUTH_OP("GET", "/api/v1/tools", "listTools", API_AUDIT, api_list_tools,
-             "The tools of all servers on record, configured or not."),
+    {AUTH_OP(
+         "GET", "/api/v1/tools", "listTools", API_AUDIT, api_list_tools,
+         "Lists the known tools of all servers, also of servers that are no longer configured."),
      .params = page_params, .answers = tools_answers},
     {0},
 };

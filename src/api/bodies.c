@@ -239,9 +239,9 @@ static bool refuse_member(const struct js_binding *b, const struct js_field *f,
     .min = (MIN), .max = (MAX), .offset = offsetof(struct session_body, MEMBER), .help = (HELP)
 #define AUTH_HELP                                                                                  \
     "Credentials for other services: credentials, oauth_tokens, session_tokens, custom_headers, "  \
-    "agent_context. Stored sealed; never shown again, only for which services there are some."
+    "agent_context. They are stored sealed. Answers name the services only."
 #define METADATA_MAX (64 * 1024)
-#define TTL_HELP "How long it lives: seconds, or a duration such as \"1h30m\"; at most 30 days."
+#define TTL_HELP "Lifetime: seconds, or a duration such as \"1h30m\"; at most 30 days."
 
 static const struct js_field session_fields[] = {
     {.name = "session_id",
@@ -249,36 +249,37 @@ static const struct js_field session_fields[] = {
      .read = read_session_id,
      .data = &kind_session_id,
      .offset = offsetof(struct session_body, session_id),
-     .help = "A name of the client's own, unique in the tenant. Left out: one is made."},
-    {TEXT(edge_mcp_id, 1, 255, kind_text, "Which edge node the client is connected to."),
+     .help = "Name of the session, unique in the tenant (default: a generated one)."},
+    {TEXT(edge_mcp_id, 1, 255, kind_text, "Edge node that the client is connected to."),
      .required = true},
-    {TEXT(client_name, 0, 255, kind_text, "What the client calls itself.")},
+    {TEXT(client_name, 0, 255, kind_text, "Name that the client gives itself.")},
     {.name = "client_type",
      .kind = JS_BIND_CUSTOM,
      .read = read_client_type,
      .data = &kind_client_type,
      .offset = offsetof(struct session_body, client_type),
-     .help = "What kind of client it is; vscode counts as ide."},
-    {TEXT(client_version, 0, 50, kind_text, "The client's version.")},
-    {TEXT(core_session_id, 0, 255, kind_text, "The session of another system it belongs to.")},
+     .help = "Kind of the client; vscode counts as ide."},
+    {TEXT(client_version, 0, 50, kind_text, "Version of the client.")},
+    {TEXT(core_session_id, 0, 255, kind_text,
+          "Session of another system that this one belongs to.")},
     {.name = "context_id",
      .kind = JS_BIND_CUSTOM,
      .read = read_uuid,
      .data = &kind_uuid,
      .offset = offsetof(struct session_body, context_id),
-     .help = "A context of the tenant to share; left out, it gets its own."},
+     .help = "Id of an existing context document to share (default: the session gets its own)."},
     {.name = "initialized",
      .kind = JS_BIND_BOOL,
      .offset = offsetof(struct session_body, initialized),
-     .help = "The client has shaken hands."},
+     .help = "Whether the client has completed its handshake."},
     {.name = "metadata",
      .kind = JS_BIND_CUSTOM,
      .read = read_object,
      .data = &kind_object,
      .max = METADATA_MAX,
      .offset = offsetof(struct session_body, metadata),
-     .help = "Anything; kept in connection_metadata beside ip_address, user_agent, protocol and "
-             "tls_version, which are the server's."},
+     .help = "Any object; stored in connection_metadata. The server sets ip_address, user_agent, "
+             "protocol and tls_version there."},
     {.name = "passthrough_auth",
      .kind = JS_BIND_CUSTOM,
      .read = read_auth,
@@ -294,8 +295,8 @@ static const struct js_field session_fields[] = {
      .max = SESSION_LIFE_MAX_MS,
      .offset = offsetof(struct session_body, ttl_ms),
      .help = TTL_HELP},
-    {.name = "tenant_id", .kind = JS_BIND_IGNORED, .help = "Ignored: the credential tells."},
-    {.name = "user_id", .kind = JS_BIND_IGNORED, .help = "Ignored: the credential tells."},
+    {.name = "tenant_id", .kind = JS_BIND_IGNORED, .help = "Ignored: the credential decides."},
+    {.name = "user_id", .kind = JS_BIND_IGNORED, .help = "Ignored: the credential decides."},
     {0},
 };
 const struct api_body body_session = {
@@ -304,45 +305,45 @@ const struct api_body body_session = {
 #define READ_ONLY(NAME)                                                                            \
     {                                                                                              \
         .name = (NAME), .kind = JS_BIND_CUSTOM, .read = refuse_member, .data = &kind_read_only,    \
-        .help = "Read-only: refused."                                                              \
+        .help = "Read-only; a request with it is refused."                                         \
     }
 
 static const struct js_field patch_fields[] = {
-    {TEXT(client_name, 0, 255, kind_nullable, "What the client calls itself.")},
+    {TEXT(client_name, 0, 255, kind_nullable, "Name that the client gives itself.")},
     {.name = "client_type",
      .kind = JS_BIND_CUSTOM,
      .read = read_client_type,
      .data = &kind_client_type_nullable,
      .offset = offsetof(struct session_body, client_type),
-     .help = "What kind of client it is."},
-    {TEXT(client_version, 0, 50, kind_nullable, "The client's version.")},
-    {TEXT(core_session_id, 0, 255, kind_nullable, "The session of another system.")},
+     .help = "Kind of the client."},
+    {TEXT(client_version, 0, 50, kind_nullable, "Version of the client.")},
+    {TEXT(core_session_id, 0, 255, kind_nullable, "Session of another system.")},
     {.name = "context_id",
      .kind = JS_BIND_CUSTOM,
      .read = read_uuid,
      .data = &kind_uuid_nullable,
      .offset = offsetof(struct session_body, context_id),
-     .help = "A context of the tenant."},
+     .help = "Id of a context document of the tenant."},
     {.name = "initialized",
      .kind = JS_BIND_BOOL,
      .offset = offsetof(struct session_body, initialized),
-     .help = "The client has shaken hands."},
+     .help = "Whether the client has completed its handshake."},
     {.name = "metadata",
      .kind = JS_BIND_CUSTOM,
      .read = read_object,
      .data = &kind_object_nullable,
      .max = METADATA_MAX,
      .offset = offsetof(struct session_body, metadata),
-     .help = "Takes the place of the client's part of connection_metadata."},
+     .help = "Replaces the client's part of connection_metadata."},
     {.name = "passthrough_auth",
      .kind = JS_BIND_CUSTOM,
      .read = read_auth,
      .data = &kind_secret_nullable,
      .max = BUNDLE_BYTES_MAX,
      .offset = offsetof(struct session_body, passthrough_auth),
-     .help = AUTH_HELP " Takes the place of what is stored; null takes it away."},
-    {.name = "tenant_id", .kind = JS_BIND_IGNORED, .help = "Ignored: the credential tells."},
-    {.name = "user_id", .kind = JS_BIND_IGNORED, .help = "Ignored: the credential tells."},
+     .help = AUTH_HELP " Replaces the stored credentials; null deletes them."},
+    {.name = "tenant_id", .kind = JS_BIND_IGNORED, .help = "Ignored: the credential decides."},
+    {.name = "user_id", .kind = JS_BIND_IGNORED, .help = "Ignored: the credential decides."},
     READ_ONLY("id"),
     READ_ONLY("session_id"),
     READ_ONLY("edge_mcp_id"),
@@ -386,7 +387,7 @@ static const struct js_field refresh_fields[] = {
      .min = 1,
      .max = SESSION_LIFE_MAX_MS,
      .offset = offsetof(struct refresh_body, ttl_ms),
-     .help = TTL_HELP " Left out: as long as before."},
+     .help = TTL_HELP " Default: the previous lifetime."},
     {0},
 };
 const struct api_body body_refresh = {
@@ -402,40 +403,40 @@ const struct api_body body_refresh = {
      .max = 255,                                                                                   \
      .required = true,                                                                             \
      .offset = offsetof(struct record_body, execution.tool),                                       \
-     .help = "Which tool ran."},                                                                   \
+     .help = "Name of the tool."},                                                                 \
         {.name = "tool_id",                                                                        \
          .kind = JS_BIND_CUSTOM,                                                                   \
          .read = read_uuid,                                                                        \
          .data = &kind_uuid,                                                                       \
          .offset = offsetof(struct record_body, execution.tool_id),                                \
-         .help = "A tool the tenant has used before."},                                            \
+         .help = "Id of a tool that the tenant has used before."},                                 \
         {.name = "arguments",                                                                      \
          .kind = JS_BIND_CUSTOM,                                                                   \
          .read = read_any,                                                                         \
          .data = &kind_any,                                                                        \
          .offset = offsetof(struct record_body, execution.arguments),                              \
-         .help = "What it was called with; redacted and cut before it is kept."},                  \
+         .help = "Arguments of the call. They are redacted and cut before they are stored."},      \
         {.name = "result",                                                                         \
          .kind = JS_BIND_CUSTOM,                                                                   \
          .read = read_any,                                                                         \
          .data = &kind_any,                                                                        \
          .offset = offsetof(struct record_body, execution.result),                                 \
-         .help = "What it gave; redacted and cut before it is kept."},                             \
+         .help = "Result of the call. It is redacted and cut before it is stored."},               \
         {.name = "error",                                                                          \
          .kind = JS_BIND_CUSTOM,                                                                   \
          .read = body_read_text,                                                                   \
          .data = &kind_text,                                                                       \
          .max = 65536,                                                                             \
          .offset = offsetof(struct record_body, execution.error),                                  \
-         .help = "Why it failed; left out when it did not."},                                      \
+         .help = "Error message, if the tool failed."},                                            \
         {.name = "duration_ms",                                                                    \
          .kind = JS_BIND_INT,                                                                      \
          .max = MOST_MS,                                                                           \
          .offset = offsetof(struct record_body, execution.duration_ms),                            \
-         .help = "How long it took."},                                                             \
+         .help = "Duration of the execution."},                                                    \
     {                                                                                              \
         .name = "tokens_used", .kind = JS_BIND_INT, .max = INT64_C(1000000000000),                 \
-        .offset = offsetof(struct record_body, execution.tokens), .help = "Tokens it used."        \
+        .offset = offsetof(struct record_body, execution.tokens), .help = "Number of tokens used." \
     }
 
 static const struct js_field record_fields[] = {REPORTED_FIELDS, {0}};
@@ -451,7 +452,7 @@ static const struct js_field record_alias_fields[] = {
      .max = SESSION_ID_MAX,
      .required = true,
      .offset = offsetof(struct record_body, session_id),
-     .help = "Which session it ran in."},
+     .help = "Session in which the tool ran."},
     REPORTED_FIELDS,
     {0},
 };
@@ -465,7 +466,7 @@ static const struct js_field edge_auth_fields[] = {
      .data = &kind_text,
      .max = 255,
      .offset = offsetof(struct edge_auth_body, edge_mcp_id),
-     .help = "Which edge node asks."},
+     .help = "Edge node that sends the request."},
     {0},
 };
 const struct api_body body_edge_auth = {
@@ -479,7 +480,7 @@ static const struct js_field login_fields[] = {
      .min = 1,
      .max = 64,
      .offset = offsetof(struct login_body, tenant),
-     .help = "The user's tenant; without it, `default`."},
+     .help = "Tenant of the user (default: `default`)."},
     {.name = "username",
      .kind = JS_BIND_CUSTOM,
      .read = body_read_text,
@@ -488,7 +489,7 @@ static const struct js_field login_fields[] = {
      .max = 200,
      .required = true,
      .offset = offsetof(struct login_body, username),
-     .help = "As `holdfast user create` named it."},
+     .help = "Name of the user, as given to `holdfast user create`."},
     {.name = "password",
      .kind = JS_BIND_CUSTOM,
      .read = body_read_text,
@@ -504,7 +505,7 @@ static const struct js_field login_fields[] = {
      .data = &kind_text,
      .max = 100,
      .offset = offsetof(struct login_body, device_name),
-     .help = "What the list of devices shall call this one."},
+     .help = "Name of this device in the list of devices."},
     {0},
 };
 const struct api_body body_login = {.name = "Login", .fields = login_fields};
@@ -518,7 +519,7 @@ static const struct js_field refresh_login_fields[] = {
      .max = 256,
      .required = true,
      .offset = offsetof(struct refresh_login_body, refresh_token),
-     .help = "The last one that was given out; good once."},
+     .help = "The refresh token of the last answer. It can be used once."},
     {0},
 };
 const struct api_body body_refresh_login = {.name = "LoginRefresh", .fields = refresh_login_fields};
@@ -549,7 +550,8 @@ static const struct js_field context_patch_fields[] = {
      .max = (int64_t)CONTEXT_BYTES_MAX,
      .required = true,
      .offset = offsetof(struct context_alias_body, append),
-     .help = "What is added: arrays grow, objects are joined, all else is replaced."},
+     .help = "Object to merge into the document: arrays are appended, objects are merged, other "
+             "values are replaced."},
     {0},
 };
 const struct api_body body_context_patch_alias = {

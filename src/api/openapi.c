@@ -11,33 +11,33 @@
 #define DOCUMENT_MAX (4u * 1024 * 1024)
 
 static const char description[] =
-    "Sessions, what ran in them, and their context documents. The sessions that MCP clients work "
-    "in and those made here are the same.\n\n"
-    "A credential is sent as a bearer token or as `X-API-Key`; its tenant and role decide what is "
-    "seen. Where the server runs with `auth: none`, which is for loopback alone, requests "
-    "without one belong to the tenant `default`. What belongs to somebody else is answered like "
-    "what does not exist.\n\n"
-    "Errors are `application/problem+json`; `holdfast help CODE` explains their codes. What "
-    "cannot be read as HTTP at all is refused with 400, 408, 413, 414 or 431 before any operation "
-    "is found, and a method that a path does not take with 405 and `Allow`.\n\n"
-    "New members may be added to answers: pass over what you do not know.";
+    "Sessions, the tools that ran in them, and their context documents. MCP clients and this "
+    "interface use the same sessions.\n\nA credential is sent as a bearer token or as `X-API-Key`; "
+    "its tenant and role decide what the caller sees. If the server runs with `auth: none`, which "
+    "is for loopback only, requests without a credential belong to the tenant `default`. A "
+    "resource of another owner is answered like one that does not exist.\n\nErrors are "
+    "`application/problem+json`; `holdfast help CODE` explains their codes. A request that is not "
+    "valid HTTP is refused with 400, 408, 413, 414 or 431 before any operation is chosen. A method "
+    "that a path does not support is refused with 405 and `Allow`.\n\nLater versions may add "
+    "members to answers: clients must ignore members that they do not know.";
 
 /* The first row whose in_pattern occurs in the pattern of an operation gives its tag; the last row
  * matches every pattern.  Tags of other folders come first. */
 static const struct api_tag tags[] = {
     {"/v1/keys", "Administration",
-     "Keys, users, servers, the audit and the system, for admins; auditors read."},
+     "Keys, users, servers, the audit and the system. Admins may change them, auditors may read "
+     "them."},
     {"/v1/users", "Administration", NULL},
     {"/v1/audit", "Administration", NULL},
     {"/v1/system", "Administration", NULL},
     {"/v1/servers", "Administration", NULL},
     {"/v1/tools", "Administration", NULL},
-    {"/context", "Contexts", "The document that everyone who works in a session shares."},
-    {"/tools", "Executions", "What tools did."},
+    {"/context", "Contexts", "The context document of a session, shared by all of its clients."},
+    {"/tools", "Executions", "Executions of tools."},
     {"/executions", "Executions", NULL},
-    {"/auth/", "Identity", "Whose credential it is; users signing in and out."},
+    {"/auth/", "Identity", "The tenant of a credential; sign-in and sign-out of users."},
     {"/openapi.json", "Interface", "This interface and the health of the server."},
-    {"", "Sessions", "Durable sessions, made here or by MCP traffic."},
+    {"", "Sessions", "Durable sessions, created here or by MCP traffic."},
 };
 
 static const char *tag_of(const struct api_operation *op)
@@ -79,7 +79,7 @@ static void write_servers(struct js_writer *w)
     js_array(w);
     js_object(w);
     js_kv_string(w, "url", STR("/"));
-    js_kv_string(w, "description", STR("The server that shows this document."));
+    js_kv_string(w, "description", STR("The server that serves this document."));
     js_object_end(w);
     js_array_end(w);
 }
@@ -117,7 +117,9 @@ static void write_security_schemes(struct js_writer *w)
     js_kv_string(w, "type", STR("apiKey"));
     js_kv_string(w, "in", STR("header"));
     js_kv_string(w, "name", STR("X-API-Key"));
-    js_kv_string(w, "description", STR("The same, for clients that cannot send the other."));
+    js_kv_string(
+        w, "description",
+        STR("The same credential in another header, for clients that cannot send Authorization."));
     js_object_end(w);
     js_object_end(w);
 }

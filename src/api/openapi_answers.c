@@ -8,23 +8,26 @@
 /* Health. */
 
 static const struct api_answer healthz_answers[] = {
-    {200, "Health", "It is alive."}, {403, "Refusal", "The Host is not one of ours."}, {0}};
+    {200, "Health", "The process is alive."},
+    {403, "Refusal", "The Host is not an address of this server."},
+    {0}};
 static const struct api_answer readyz_answers[] = {
-    {200, "Health", "It takes work."},
-    {403, "Refusal", "The Host is not one of ours."},
-    {503, "Health", "It is stopping, its store cannot be written, or servers cannot be started."},
+    {200, "Health", "The server is ready."},
+    {403, "Refusal", "The Host is not an address of this server."},
+    {503, "Health",
+     "The server is stopping, its store cannot be written, or servers cannot be started."},
     {0},
 };
 const struct api_operation openapi_health[] = {
     {.method = "GET",
      .pattern = "/healthz",
      .id = "getHealth",
-     .summary = "The process is alive.",
+     .summary = "Tells whether the process is alive.",
      .answers = healthz_answers},
     {.method = "GET",
      .pattern = "/readyz",
      .id = "getReadiness",
-     .summary = "The store writes and no stop is under way.",
+     .summary = "Tells whether the store can be written and the server is not stopping.",
      .answers = readyz_answers},
 };
 const size_t openapi_n_health = countof(openapi_health);
@@ -42,29 +45,29 @@ static const struct header {
     unsigned of_schema;    /* enum api_header: only bodies whose schema has it; 0: any */
 } headers[] = {
     {"X-Request-Id", "string", "\"req_9f86d081884c7d65\"",
-     "The request's own X-Request-Id, or one made for it.", true, -1, NULL, false},
-    {"ETag", "string", "\"\\\"3-9f86d081884c\\\"\"", "Names this state of it.", true, 0, NULL,
+     "The X-Request-Id of the request, or a generated one.", true, -1, NULL, false},
+    {"ETag", "string", "\"\\\"3-9f86d081884c\\\"\"", "Version of the resource.", true, 0, NULL,
      false, .of_schema = API_ETAG},
-    {"ETag", "string", "\"\\\"9f86d081884c\\\"\"", "Names what it is now, where that is told.",
-     false, 412, NULL, false, "CurrentETag"},
+    {"ETag", "string", "\"\\\"9f86d081884c\\\"\"",
+     "Current version of the resource, where the caller may know it.", false, 412, NULL, false,
+     "CurrentETag"},
     {"ETag", "string", NULL, NULL, true, 304, NULL, false},
-    {"Location", "string", "\"/api/v1/sessions/session-1\"", "The path of what was made.", true,
-     201, NULL, false},
+    {"Location", "string", "\"/api/v1/sessions/session-1\"", "Path of the new resource.", true, 201,
+     NULL, false},
     {"Link", "string", "\"</api/v1/sessions?limit=50&cursor=AAAA>; rel=\\\"next\\\"\"",
-     "The next page, where there is one (RFC 8288).", false, 200, NULL, false,
-     .of_schema = API_LINK},
+     "The next page, if there is one (RFC 8288).", false, 200, NULL, false, .of_schema = API_LINK},
     {"RateLimit-Policy", "string", "\"\\\"sessions\\\";q=100\"",
-     "How many live sessions the tenant may have; of a refusal, the limit that is reached.", false,
-     201, "Session", false},
+     "How many live sessions the tenant may have. With status 429: the limit that was reached.",
+     false, 201, "Session", false},
     {"RateLimit-Policy", "string", NULL, NULL, false, 429, NULL, false},
-    {"RateLimit", "string", "\"\\\"sessions\\\";r=42\"", "How many more it may make now.", false,
-     201, "Session", false},
+    {"RateLimit", "string", "\"\\\"sessions\\\";r=42\"",
+     "How many more sessions the tenant may create now.", false, 201, "Session", false},
     {"RateLimit", "string", NULL, NULL, false, 429, NULL, false},
     {"Retry-After", "integer", "1", "Seconds after which to try again.", false, 429, NULL, false},
     {"Retry-After", "integer", NULL, NULL, false, 409, NULL, true},
     {"Retry-After", "integer", NULL, NULL, false, 503, "Problem", false},
     {"Idempotency-Replayed", "string", "\"true\"",
-     "This is the answer that a request with this Idempotency-Key got before.", false, 0, NULL,
+     "The answer repeats the one to an earlier request with this Idempotency-Key.", false, 0, NULL,
      true},
     {"WWW-Authenticate", "string",
      "\"Bearer "

@@ -179,8 +179,8 @@ static void write_body_schema(struct js_writer *w, const struct api_body *body)
     js_key(w, str_of(body->name));
     js_object(w);
     js_kv_string(w, "description",
-                 body->unknown_ok ? STR("Members that are not listed are passed over.")
-                                  : STR("Members that are not listed are refused."));
+                 body->unknown_ok ? STR("Other members are ignored.")
+                                  : STR("Other members are refused."));
     js_kv_string(w, "type", STR("object"));
     write_required(w, body->fields);
     js_key(w, STR("properties"));

@@ -14,8 +14,10 @@ static const struct need metrics = {
 };
 
 static const struct front_route routes[] = {
-    {"GET", "/healthz", operate_healthz, "The process is alive.", ROUTE_HEAD, &need_open},
-    {"GET", "/readyz", operate_readyz, "The store writes and no stop is under way.", ROUTE_HEAD,
+    {"GET", "/healthz", operate_healthz, "Tells whether the process is alive.", ROUTE_HEAD,
+     &need_open},
+    {"GET", "/readyz", operate_readyz,
+     "Tells whether the store can be written and the server is not stopping.", ROUTE_HEAD,
      &need_open},
     {"GET", "/metrics", operate_metrics, "Prometheus text.", ROUTE_HEAD, &metrics},
 };

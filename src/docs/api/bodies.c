@@ -44,24 +44,24 @@ static const struct js_field item_fields[] = {
      .min = 1,
      .required = true,
      .offset = offsetof(struct decide_item, raw),
-     .help = "Its markup, byte by byte."},
+     .help = "Markup of the suggestion, byte by byte."},
     {.name = "from",
      .kind = JS_BIND_INT,
      .max = VAULT_FILE_MAX,
      .offset = offsetof(struct decide_item, from),
-     .help = "Where it began when it was listed; found again when it has moved."},
+     .help = "Position at which the markup was listed. It is found again if it has moved."},
     {.name = "context_before",
      .kind = JS_BIND_CUSTOM,
      .read = read_any_text,
      .data = &kind_text,
      .offset = offsetof(struct decide_item, before),
-     .help = "What stood before it: tells it from others of the same markup."},
+     .help = "Text before the markup, to distinguish it from equal markup."},
     {.name = "context_after",
      .kind = JS_BIND_CUSTOM,
      .read = read_any_text,
      .data = &kind_text,
      .offset = offsetof(struct decide_item, after),
-     .help = "What stood after it."},
+     .help = "Text after the markup."},
     {0},
 };
 const struct api_body body_decide_item = {
@@ -98,13 +98,14 @@ static bool read_items(const struct js_binding *b, const struct js_field *f,
 #define FIELD_REASON(TYPE)                                                                         \
     {                                                                                              \
         .name = "reason", .kind = JS_BIND_CUSTOM, .read = body_read_text, .data = &kind_text,      \
-        .max = 500, .offset = offsetof(struct TYPE, reason), .help = "Why, for the history."       \
+        .max = 500, .offset = offsetof(struct TYPE, reason),                                       \
+        .help = "Reason to record in the history."                                                 \
     }
 #define FIELD_AUTHOR(TYPE)                                                                         \
     {                                                                                              \
         .name = "author", .kind = JS_BIND_CUSTOM, .read = body_read_text, .data = &kind_text,      \
         .max = 80, .offset = offsetof(struct TYPE, author),                                        \
-        .help = "Your name, for requests without a credential; else its name counts."              \
+        .help = "Name of the person. It is used only for requests without a credential."           \
     }
 
 static const struct js_field apply_fields[] = {
@@ -123,20 +124,20 @@ static const struct js_field apply_fields[] = {
      .data = &kind_action,
      .required = true,
      .offset = offsetof(struct apply_body, action),
-     .help = "What becomes of them. A comment goes either way; a reply adds one."},
+     .help = "The decision. Both accept and reject remove a comment; reply adds one."},
     {.name = "suggestions",
      .kind = JS_BIND_CUSTOM,
      .read = read_items,
      .data = &kind_items,
      .required = true,
-     .help = "Which, as they were listed."},
+     .help = "The suggestions, as they were listed."},
     {.name = "text",
      .kind = JS_BIND_CUSTOM,
      .read = read_any_text,
      .data = &kind_text,
      .offset = offsetof(struct apply_body, text),
-     .help = "With accept and one suggestion: what to write instead of its text. With reply: the "
-             "comment."},
+     .help = "With accept and one suggestion: the text to write instead of the suggested one. With "
+             "reply: the comment."},
     FIELD_REASON(apply_body),
     FIELD_AUTHOR(apply_body),
     {0},
@@ -164,7 +165,7 @@ static const struct js_field restore_fields[] = {
      .max = INT32_MAX,
      .required = true,
      .offset = offsetof(struct restore_body, revision),
-     .help = "The one to go back to."},
+     .help = "Revision to restore."},
     FIELD_REASON(restore_body),
     FIELD_AUTHOR(restore_body),
     {0},
@@ -180,7 +181,7 @@ static const struct js_field move_fields[] = {
      .max = 2000,
      .required = true,
      .offset = offsetof(struct move_body, new_path),
-     .help = "Where it goes, in the same folder: Folder/Path.md."},
+     .help = "New path in the same folder, as Folder/Path.md."},
     FIELD_REASON(move_body),
     FIELD_AUTHOR(move_body),
     {0},
