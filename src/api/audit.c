@@ -13,7 +13,7 @@
 #include "base/clock.h"
 
 #define EVENTS_BYTES (256u * 1024 * 1024)
-#define SEARCH_MS 200 /* a page of executions ends after this time with what it has found */
+#define SEARCH_MS 200 /* a page of executions ends after this time, even if it is not full */
 
 struct events_job {
     struct api_job j;

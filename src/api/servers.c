@@ -340,7 +340,7 @@ void api_approve_tools(struct api_call *c)
 
     if (!may_use(c) || (c->doc.n && !api_bind(c, js_root(&c->doc), &body_approve, &b, NULL, NULL)))
         return;
-    if (!c->sv->pins) { /* inside a command, where nothing remembers what was shown */
+    if (!c->sv->pins) { /* inside a command: no process remembers which diffs a person was shown */
         api_refuse(c, ERR_UNREACHABLE, "start Holdfast first (`holdfast up`)");
         return;
     }

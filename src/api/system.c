@@ -16,7 +16,7 @@ static void write_quota(struct js_writer *w, const char *name, struct limits lim
     js_object_end(w);
 }
 
-/* The limits in effect; what is not limited is left out. */
+/* The limits in effect.  A member without a limit is left out. */
 static void write_limits(struct js_writer *w, const struct api_call *c)
 {
     static const struct limits none;

@@ -150,7 +150,8 @@ static void change_hashed(struct users_job *u, struct str password)
         api_job_refuse(&u->j, &u->err);
 }
 
-/* false: the refusal was sent.  Whoever admits users must not be limited. */
+/* False: the refusal was sent.  A credential with scopes, limits or an expiry may not admit
+ * users. */
 static bool may_change(struct users_job *u)
 {
     const struct api_call *c = u->j.call;

@@ -40,7 +40,7 @@ static bool is_due(const struct audit *a)
     return a->anchor.left || a->note_bytes > 0 || chain_count(a->chain) != a->anchor.covered;
 }
 
-/* Calls everyone who waited for this anchor.  A waiter may ask for another anchor. */
+/* Calls the callback of every request that waited for this anchor. */
 static void finish(struct audit *a)
 {
     struct list ready;

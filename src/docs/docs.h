@@ -127,7 +127,7 @@ struct docs_call {
     struct str line_key;                /* ROOT/PATH of the document that it changes */
     size_t root_n;                      /* length of ROOT in line_key */
     struct document_row *newest;        /* filled by the commit */
-    bool change_kept;                   /* the change lives on after the call */
+    bool change_kept;                   /* the change is still used after the call */
     bool is_told;                       /* the texts of the change are in the history */
     void (*begin)(struct docs_call *c); /* called at its turn */
     bool in_line;                       /* a change, or a read that must not overlap one */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of what was committed: subscribers of the publish point (audit/publish.h) that pass events
+/* Streams of committed events: subscribers of the publish point (audit/publish.h) that pass events
  * on to clients. */
 #ifndef HOLDFAST_FEEDS_FEEDS_H
 #define HOLDFAST_FEEDS_FEEDS_H

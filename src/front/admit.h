@@ -35,12 +35,12 @@ must_check bool admit_identified(struct admission *a, const struct http_request 
 must_check bool admit_limit(struct front *f, struct caller *c, unsigned what, size_t bytes,
                             struct arena *mem, struct refusal *ret);
 
-/* What a route asks of its caller. */
+/* The requirements of a route. */
 struct need {
     enum access access;
     unsigned quota; /* QUOTA_REQUEST with the bytes of the body; 0: the request is not counted */
-    /* Requests of the local admin are not counted, so that its commands work whatever the tenant
-     * has used up. */
+    /* Requests of the local admin are not counted, so that its commands work even if the tenant has
+     * used up its quotas. */
     bool is_free_for_local;
     /* May be NULL.  Returns why the route does not exist for this caller, or NULL if it exists.
      * Asked after the limit and before the role. */

@@ -17,7 +17,7 @@ struct front_route;
 
 struct caller {
     struct principal who; /* only if is_known; its spans are in the memory of the request */
-    bool is_known;        /* false on routes that are open to everybody */
+    bool is_known;        /* false on routes that need no credential */
     bool is_unix;         /* the request came over the control socket */
     bool is_limited;      /* `use` holds a share of the quotas */
     struct config *config;
@@ -31,13 +31,13 @@ void caller_init(struct caller *c, struct config *config);
 void caller_take(struct caller *c, struct caller *from);
 /* Counts bytes of an answer against the quotas. */
 void caller_spend(struct caller *c, size_t bytes);
-/* Gives back what is held; also for a caller that holds nothing. */
+/* Releases the references and the share of the quotas; also for a caller that holds nothing. */
 void caller_release(struct caller *c);
 
-/* Who may use a route or an operation. */
+/* The callers that may use a route or an operation. */
 enum access {
     ACCESS_UNSAID,
-    ACCESS_OPEN, /* everybody; the caller is not identified */
+    ACCESS_OPEN, /* any caller; it is not identified */
     /* For the MCP spine, which must parse the message before it refuses a caller.  Its steps
      * `identify` and `limit` call the functions of admit.h. */
     ACCESS_SPINE,

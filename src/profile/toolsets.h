@@ -32,7 +32,7 @@ enum toolset_verdict toolset_may_enable(const struct profile_view *v, size_t at,
 struct toolset_message {
     bool ok;
     struct str text;
-    struct str session_id; /* the handle of the session; absent: it is not told */
+    struct str session_id; /* the handle of the session; absent: the answer does not name it */
     bool is_enabled;       /* names the servers of the toolset `at` that are unavailable */
     size_t at;
 };

@@ -24,8 +24,7 @@
 #define BACKOFF_MIN_MS 100
 #define BACKOFF_MAX_MS 5000
 
-/* What to do about an SQLSTATE or a class of them.  States that are not listed are errors of the
- * statement.  `gone`: the connection cannot be used any more. */
+/* The advice for an SQLSTATE or a class of SQLSTATEs. */
 static const struct trouble {
     const char *state;
     bool gone;

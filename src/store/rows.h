@@ -203,9 +203,7 @@ struct user_row {
     int64_t failed_logins; /* in a row */
     int64_t locked_until_ms;
 };
-/* After this many wrong passwords in a row, from whatever address, the user is locked.  Each
- * further failure doubles the lock, up to LOGIN_LOCK_MAX_MS.  The lock is short, so that an
- * attacker cannot keep a user out (identity/logins.h). */
+/* After this many wrong passwords in a row, from any addresses, the user is locked. */
 #define LOGIN_FREE_FAILURES 20
 #define LOGIN_LOCK_MS (INT64_C(1) * 1000)
 #define LOGIN_LOCK_MAX_MS (INT64_C(30) * 1000)

@@ -67,8 +67,7 @@ static const char *const reopen_probes[] = {
      "FROM (SELECT * FROM events ORDER BY id DESC LIMIT 10)"),
 };
 
-/* What the operator should do about a result code.  Codes that are not listed are errors of the
- * statement. */
+/* The advice to the operator for a result code. */
 static const struct trouble {
     int rc;
     enum err_code code;

@@ -24,7 +24,7 @@ void keeper_attach(struct keeper *k, struct loop *loop);
  * loop is freed. */
 void keeper_stop(struct keeper *k);
 int keeper_pid(const struct keeper *k);
-/* False while a dead keeper has not been replaced: children cannot be started. */
+/* False while a keeper that ended has not been replaced: children cannot be started. */
 bool keeper_is_up(const struct keeper *k);
 
 struct keeper_child {

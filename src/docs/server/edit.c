@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* edit: one replacement in the accepted view, as a suggestion.  Only a session that has read the
- * lines it changes may; what it has read is asked when it is the edit's turn, and compared with the
- * document's own bytes while no other call changes it.
+/* The tool edit: one replacement in the accepted view, as a suggestion.  A session may change only
+ * lines that it has read.  The lines it has read are looked up at the edit's turn and compared with
+ * the bytes of the document while no other call changes them.
  *
- * The session that counts is the one the argument names; that of the transport plays no part. */
+ * The session is the one that the argument names, not the session of the transport. */
 #include "docs/server/tools.h"
 
 #include "docs/text.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Refers to nothing but itself: it may run again after the call is over. */
+/* Has copies of everything it needs, because it may run again after the call has ended. */
 struct edit {
     struct docs_change change;
     struct arena *mem;
@@ -19,7 +19,7 @@ struct edit {
     struct critic_author author;
     struct docs_lines *lines;
     bool writes; /* without review */
-    /* Out, of the last run. */
+    /* Results of the last run. */
     bool is_same;
     int64_t from_line, to_line;
 };
@@ -75,8 +75,8 @@ static int64_t line_of(struct str text, size_t at)
     return line;
 }
 
-/* Which of the lines first..last the session may not change yet: those it has not read, or that
- * are not as it has read them. */
+/* The lines among first..last that the session may not change yet, because it has not read them or
+ * because they have changed since. */
 struct unread {
     size_t first, last;
     bool is_changed;
@@ -96,8 +96,8 @@ static bool find_unread(struct edit *e, const struct str *lines, size_t first, s
     return ret->first > 0;
 }
 
-/* The lines, and an offset from which read shows them: a read of a long document from its beginning
- * ends before they come. */
+/* Names the lines and the offset to read from: a read of a long document from its beginning would
+ * end before these lines. */
 static bool must_read_lines(const struct edit *e, const struct unread *u, struct error *err)
 {
     char which[64];
@@ -120,7 +120,7 @@ static bool must_read_lines(const struct edit *e, const struct unread *u, struct
                      STR_ARG(e->file_path), u->first, which);
 }
 
-/* Every line that holds a piece of it must be one that the session has read, as it is now. */
+/* Checks that the session has read every line of the replaced text as it is now. */
 static bool check_read(struct edit *e, struct str accepted, size_t at, size_t n, struct arena *mem,
                        struct error *err)
 {
@@ -134,8 +134,8 @@ static bool check_read(struct edit *e, struct str accepted, size_t at, size_t n,
            must_read_lines(e, &unread, err);
 }
 
-/* Whether lines end with CRLF around `at`; where the accepted view has no line end, as the first of
- * the document does. */
+/* Whether lines around `at` end with CRLF.  If the accepted view has no line end, the first line of
+ * the document decides. */
 static bool ends_are_crlf(struct str bytes, struct str accepted, size_t at)
 {
     const char *from = accepted.p,
@@ -150,7 +150,8 @@ static bool ends_are_crlf(struct str bytes, struct str accepted, size_t at)
     return lf && lf > from && lf[-1] == '\r';
 }
 
-/* Agents are shown lines without their ends and write \n; new lines end as those around them. */
+/* Agents see lines without line ends and write \n.  New lines get the line end of the lines around
+ * them. */
 static struct str with_ends_of(struct str fresh, struct str bytes, struct str accepted, size_t at,
                                struct arena *mem)
 {
@@ -168,7 +169,7 @@ static struct str with_ends_of(struct str fresh, struct str bytes, struct str ac
     return str_n(out, n);
 }
 
-/* The library's words, as the other refusals begin. */
+/* Puts "Error: " before the text of the library, as in the other refusals. */
 static bool suggest(const struct edit *e, const struct critic *c, const struct critic_edit *edit,
                     struct arena *mem, struct str *ret, struct error *err)
 {
@@ -179,7 +180,7 @@ static bool suggest(const struct edit *e, const struct critic *c, const struct c
     return error_set(err, why.code, "Error: %s", why.text);
 }
 
-/* On a worker, on the bytes that the document has then. */
+/* Runs on a worker, on the current bytes of the document. */
 static bool edit_run(struct docs_change *change, struct str bytes, struct arena *mem,
                      struct str *ret, struct error *err)
 {
@@ -208,7 +209,7 @@ static bool edit_run(struct docs_change *change, struct str bytes, struct arena 
     return ok;
 }
 
-/* Its own edits count as read. */
+/* Lines that the session wrote itself count as read. */
 static bool note_lines(struct docs_call *c, struct error *err unused_arg)
 {
     struct edit *e = container_of(c->change, struct edit, change);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* glob, grep, search and get_links: what there is.  All of it runs on a worker, sees only folders
- * that the caller may use, and says when it shows a part. */
+/* The tools glob, grep, search and get_links.  They run on a worker, see only folders that the
+ * caller may use, and say so when an answer is incomplete. */
 #include "docs/server/tools.h"
 
 #include "base/clock.h"
@@ -11,8 +11,8 @@
 
 #define GLOB_MAX 1000
 #define GREP_BYTES_MAX (1u << 20)
-#define GREP_MAX_MS 10000 /* a search of everything ends then, and says so */
-#define GREP_SLOW_MAX 4   /* or when the pattern took too long in so many documents (500 ms each) */
+#define GREP_MAX_MS 10000 /* after this time a grep ends with an incomplete answer */
+#define GREP_SLOW_MAX 4   /* … or after so many documents that took more than 500 ms */
 
 struct finding {
     struct str pattern, path;
@@ -22,13 +22,14 @@ struct finding {
     int64_t until_ms;
     struct buf out; /* of grep */
     size_t shown, left_out;
-    size_t slow, unread; /* documents that grep left: for the pattern's sake, for their own */
+    size_t slow, unread; /* documents skipped: the pattern took too long; unreadable file */
     size_t looked_at, all;
-    bool is_late, is_stopped; /* after too long; likewise, or too many slow documents */
+    bool is_late, is_stopped; /* the time is over; the same, or too many documents were slow */
     int64_t limit;
 };
 
-/* "Folder", "Folder/sub" or nothing, to the folder and what its paths begin with. */
+/* Splits "Folder", "Folder/sub" or "" into the folder and the prefix of paths inside it.  False:
+ * the call was refused. */
 static bool split_path(struct tool_call *t, struct str path, struct str *folder, struct str *prefix)
 {
     const char *slash = path.n ? memchr(path.p, '/', path.n) : NULL;
@@ -48,7 +49,7 @@ static bool split_path(struct tool_call *t, struct str path, struct str *folder,
     return false;
 }
 
-/* Every document that is asked about; `each` returns false to stop. */
+/* Calls `each` for every document under f->path; `each` returns false to stop. */
 static bool walk(struct tool_call *t,
                  bool (*each)(struct tool_call *t, const struct docs_folder *f, struct str path,
                               struct str full),
@@ -97,8 +98,8 @@ static struct str last_part(struct str path)
     return str_n(path.p + at, path.n - at);
 }
 
-/* Against the whole path, what is left of it below `path`, and, for a pattern without a slash, the
- * name alone. */
+/* Matches the pattern with the whole path, with the part of it below f->path and, for a pattern
+ * without a slash, with the name alone. */
 static bool glob_one(struct tool_call *t, const struct docs_folder *folder unused_arg,
                      struct str path unused_arg, struct str full)
 {
@@ -133,7 +134,8 @@ static bool glob_work(struct docs_call *c, struct error *err)
     return true;
 }
 
-/* The folder asked about is there and may be used; NULL: refused. */
+/* Reads the arguments and checks that the caller may use the folder.  NULL: the call was
+ * refused. */
 static struct finding *finding_begin(struct tool_call *t)
 {
     struct finding *f = arena_new_of(t->call->mem, struct finding);
@@ -165,7 +167,7 @@ void docs_tool_glob(struct builtin_call *call)
     docs_work(tool_wait(t), &t->docs);
 }
 
-/* A document's accepted view, so that lines are numbered as read numbers them. */
+/* Searches the accepted view of a document, so that line numbers are those of the tool read. */
 static bool grep_one(struct tool_call *t, const struct docs_folder *folder, struct str path,
                      struct str full)
 {
@@ -186,7 +188,7 @@ static bool grep_one(struct tool_call *t, const struct docs_folder *folder, stru
     f->looked_at++;
     mem = arena_new(64u * 1024 * 1024);
     if (!vault_read(folder->vault, path, mem, &file, &err)) {
-        f->unread += err.code != ERR_NOT_FOUND; /* gone since they were listed */
+        f->unread += err.code != ERR_NOT_FOUND; /* not found: deleted after the listing */
     } else {
         struct str text = file.bytes;
         if (!critic_is_plain(text)) {
@@ -199,7 +201,7 @@ static bool grep_one(struct tool_call *t, const struct docs_folder *folder, stru
     return true;
 }
 
-/* What the answer lacks. */
+/* Says which documents the search did not cover. */
 static void add_how_far(struct tool_call *t, const struct finding *f)
 {
     const char *s = f->slow == 1 ? "" : "s";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read: the accepted view with line numbers, what is pending in it, and the session to name when
- * editing.  The session's line is always the last, so that no document can forge it; it stands in
- * structuredContent too. */
+/* The tool read: the accepted view with line numbers, the pending suggestions, and the session to
+ * pass to edit.  The line with the session is always the last one, so that no document can forge
+ * it; structuredContent has it too. */
 #include "docs/server/tools.h"
 
 #include "base/clock.h"
@@ -10,9 +10,9 @@
 
 #define READ_LINES_MAX 100000
 #define READ_BYTES_MAX (1u << 20) /* of one answer */
-#define READ_LINE_MAX 65536       /* bytes of a line; of a longer one the beginning is shown */
+#define READ_LINE_MAX 65536       /* bytes; of a longer line only the beginning is shown */
 #define PENDING_MAX 50
-#define WORDS_MAX 10  /* of one side of a suggestion; longer ones are shown by their ends */
+#define WORDS_MAX 10  /* of one side of a suggestion; a longer side is shown by its ends */
 #define WORD_SHOWN 80 /* bytes of a word or a name there */
 
 struct reading {
@@ -20,7 +20,7 @@ struct reading {
     size_t lines; /* of the document */
 };
 
-/* However long somebody made it. */
+/* Adds a word, cut after WORD_SHOWN bytes. */
 static void add_cut(struct buf *out, struct str word)
 {
     size_t n = word.n;
@@ -122,7 +122,7 @@ static size_t shown_of(struct str line)
     return n;
 }
 
-/* The line after the last that is shown. */
+/* Returns the index after the last line that is shown. */
 static size_t last_line(const struct reading *r, const struct str *lines, size_t first)
 {
     size_t last = first, bytes = 0;
@@ -133,8 +133,8 @@ static size_t last_line(const struct reading *r, const struct str *lines, size_t
     return last;
 }
 
-/* Lines that are too long end where they are cut, and say so; *ret_cut is the first of them,
- * counted from 1, or 0. */
+/* Cuts lines that are too long and appends the number of missing bytes.  *ret_cut is the first cut
+ * line, counted from 1, or 0. */
 static void cut_lines(struct str *lines, size_t first, size_t last, struct arena *mem,
                       size_t *ret_cut)
 {
@@ -175,7 +175,7 @@ static bool show(struct docs_call *c, struct error *err unused_arg)
             "grep with path: \"%.*s\" and output_mode: \"content\".]",
             cut, READ_LINE_MAX, STR_ARG(t->file_path));
     add_pending(t, &critic);
-    /* An empty document has been seen whole, too. */
+    /* Reading an empty document counts as reading line 1. */
     c->from_line = first < r->lines || r->lines == 0 ? (int64_t)first + 1 : 0;
     c->to_line = last > first ? (int64_t)last : c->from_line;
     return true;

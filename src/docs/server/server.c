@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the docs server's tools, in the order they are listed.  Names, descriptions and
- * schemas are what agents were taught; those of read and edit are fixed to the letter. */
+/* The tools of the docs server, in the order of their list.  Agents were taught these names,
+ * descriptions and schemas; those of read and edit must not change by a letter. */
 #include "docs/server/server.h"
 
 #include "docs/server/tools.h"
@@ -181,7 +181,7 @@ static bool hides(void *arg, const struct principal *who, struct str tool)
     return false;
 }
 
-/* Which folders there are for this caller, and what edits come to in each. */
+/* Adds the folders of this caller and the effect of an edit in each. */
 static void describe(void *arg, const struct principal *who, struct buf *out)
 {
     static const char *const may[] = {[AGENT_READ] = "read only",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built-in `docs` server: the knowledge base for agents.  They read freely and change only by
- * suggestion; each tool is one file's business, the table is in server.c.  Failures are results with
- * isError, and each says what to do next. */
+/* The built-in server `docs`: the knowledge base for agents.  Agents read freely and change
+ * documents only by suggestions, unless a folder allows more.  The table of the tools is in
+ * server.c.  A failure is a result with isError that says what to do next. */
 #ifndef HOLDFAST_DOCS_SERVER_SERVER_H
 #define HOLDFAST_DOCS_SERVER_SERVER_H
 
@@ -12,7 +12,7 @@
 
 extern const struct builtin server_docs;
 
-/* What it is registered with; lasts as long as the server. */
+/* The argument of the built-in server; lives as long as the server. */
 struct docs_server {
     struct docs *docs;
     struct registry *registry;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* create_session, end_session, list_sessions: for agents that hold on to a handle themselves. */
+/* The tools create_session, end_session and list_sessions, for agents that manage their handles
+ * themselves. */
 #include "docs/server/tools.h"
 
 #include "base/clock.h"

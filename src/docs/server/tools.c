@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common parts of the tools: arguments and what is wrong with them, who may do what, and the
- * end of a call. */
+/* The common parts of the tools: reading arguments, permission, and the end of a call. */
 #include "docs/server/tools.h"
 
 #include "base/clock.h"
@@ -10,7 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* A document whole, with its line numbers; escaped it still fits into a result. */
+/* Room for the largest document with line numbers; its escaped form still fits into a result. */
 #define MAX_TEXT (5u * 1024 * 1024)
 
 static void release_text(void *arg)
@@ -41,7 +40,7 @@ static void finish(struct tool_call *t, bool is_error)
     if (t->docs.set)
         docs_end(&t->docs);
     builtin_text(call, buf_str(&t->text), is_error);
-    if (call->waits) /* else the tool still runs, and its return is the answer */
+    if (call->waits) /* otherwise the tool has not returned yet, and its return sends the answer */
         builtin_finish(call);
 }
 
@@ -71,7 +70,7 @@ void tool_refuse(struct tool_call *t, const char *fmt, ...)
 
 void tool_fail(struct tool_call *t, const struct error *err)
 {
-    /* The vault knows paths inside folders only. */
+    /* The error of the vault names the path without its folder. */
     if (err->code == ERR_NOT_FOUND && !strstr(err->text, "not found") &&
         !strstr(err->text, "denied"))
         tool_refuse(t, "Error: Document not found: %.*s", STR_ARG(t->file_path));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* create, move and comment.  In a folder where agents suggest, the text of a new document is itself
- * a suggestion: the document is there, and a person decides about what stands in it. */
+/* The tools create, move and comment.  In a folder where agents suggest, the text of a new document
+ * is itself a suggestion: the file exists, and a person decides about its text. */
 #include "docs/server/tools.h"
 
 #include <stdlib.h>
 
-/* A path that the agent chose: it ends in .md, and what stands behind the folder's name can be
- * copied into other documents. */
+/* Checks a path that the agent chose: it must end in .md, and its part after the folder must be
+ * safe to copy into links of other documents. */
 static bool check_name(struct tool_call *t, struct str path)
 {
     const char *slash = path.n ? memchr(path.p, '/', path.n) : NULL;
@@ -23,7 +23,8 @@ static bool check_name(struct tool_call *t, struct str path)
     return false;
 }
 
-/* The folder exists; else the names of those that do. */
+/* Checks that the folder exists.  False: the call was refused with the names of the existing
+ * folders. */
 static bool known_folder(struct tool_call *t, struct str file_path)
 {
     const char *slash = file_path.n ? memchr(file_path.p, '/', file_path.n) : NULL;
@@ -43,7 +44,7 @@ static bool known_folder(struct tool_call *t, struct str file_path)
         tool_refuse(t, "Unknown folder '%.*s'. Available folders: %.*s", STR_ARG(name),
                     (int)names.n, names.n ? names.p : "");
     else
-        known = true; /* resolving it says the rest */
+        known = true; /* tool_place() refuses the folder with its own text */
     buf_release(&names);
     return known;
 }
@@ -63,8 +64,7 @@ static void on_created(struct docs_call *c)
     }
 }
 
-/* The text of a new document, made on a worker: an addition to nothing where it is to be reviewed.
- */
+/* The text of a new document, made on a worker.  For review, it is an addition to an empty text. */
 struct creation {
     struct docs_change change;
     struct arena *mem;
@@ -133,7 +133,7 @@ void docs_tool_create(struct builtin_call *call)
 
 #define LINKING_SHOWN 5
 
-/* For a person to paste into a shell, whatever the path holds. */
+/* Quotes a path for the shell, for a command that a person may paste. */
 static void add_quoted(struct buf *out, struct str path)
 {
     buf_addc(out, '\'');
@@ -145,7 +145,7 @@ static void add_quoted(struct buf *out, struct str path)
     buf_addc(out, '\'');
 }
 
-/* Documents that link to it would change, and nobody would have reviewed that. */
+/* Refuses a move that would change the documents with links to this one without review. */
 static void refuse_linked(struct tool_call *t, const struct docs_call *c, struct str to)
 {
     struct str folder = c->place.folder->name;
@@ -220,7 +220,7 @@ void docs_tool_move(struct builtin_call *call)
     docs_move(tool_wait(t), &t->docs, path);
 }
 
-/* A comment after a text that stands there once. */
+/* A comment after a passage that occurs once in the document. */
 struct remark {
     struct docs_change change;
     struct arena *mem;
