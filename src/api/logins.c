@@ -14,7 +14,7 @@
 
 #define REFUSED                                                                                    \
     "The name or the password is wrong, or there were too many attempts; try again later."
-#define REFRESH_REFUSED "This refresh token does not hold, or no longer; sign in again."
+#define REFRESH_REFUSED "This refresh token is not valid, or not any more; sign in again."
 #define USER_AGENT_MAX 256
 
 static struct str take(struct buf *out, struct arena *mem)

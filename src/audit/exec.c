@@ -301,7 +301,8 @@ static void refuse_behind(struct exec *x)
                   waiting);
     else
         error_set(&x->job.err, ERR_UNAVAILABLE,
-                  "the store does not write just now, so the call was not sent; try again shortly");
+                  "the store cannot be written at the moment, so the call was not sent; try again "
+                  "shortly");
     defer_finish(x, false);
 }
 

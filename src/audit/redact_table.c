@@ -372,7 +372,7 @@ const size_t redact_n_name_windows = countof(redact_name_windows);
 /* Writes consecutive rows of one owner as one line. */
 static void write_shapes(struct buf *out)
 {
-    buf_addz(out, "| whose | looks like |\n|---|---|\n");
+    buf_addz(out, "| vendor | looks like |\n|---|---|\n");
     for (size_t i = 0; i < redact_n_shapes; i++) {
         const struct redact_shape *s = &redact_shapes[i];
         bool same = i > 0 && strcmp(s->whose, redact_shapes[i - 1].whose) == 0;
@@ -392,40 +392,38 @@ static void write_names(struct buf *out)
         const struct redact_name *n = &redact_names[i];
         buf_addf(out, "| `%.*s` | %s%s | `%s` |\n", STR_ARG(n->word),
                  n->how == NAME_PART ? "anywhere" : "as a word of its own",
-                 n->class == KEY_COUNT ? "; numbers are kept, objects are looked into" : "",
+                 n->class == KEY_COUNT
+                     ? "; numbers are not replaced, members of objects are searched"
+                     : "",
                  n->example);
     }
 }
 
 void redact_write_reference(struct buf *out)
 {
-    buf_addf(out,
-             "## By value\n\n"
-             "Every value of `env` and `headers` in the configuration, and what a session's "
-             "credential or `${context:KEY}` put there, is\n"
-             "replaced by its name if it has %d bytes or more: `[redacted: env GITHUB_TOKEN of "
-             "files]`. It is found as it is, in JSON\n"
-             "(also JSON quoted inside JSON), percent-encoded and in base64. Of a header such as "
-             "`Bearer …` the credential alone counts as well,\n"
-             "of `Basic …` the password, of a URL its password.\n\n"
-             "The key or token that a request itself came with is replaced in everything that is "
-             "recorded of that request, as it is and in base64, by\n"
-             "where it stood: `[redacted: header Authorization]`, `[redacted: header X-API-Key]` "
-             "or `[redacted: key in the path]`.\n\n"
-             "## By shape\n\n"
-             "Replaced by `[redacted]` wherever they stand, at least 8 to 60 characters long "
-             "depending on the row, where no letter or digit\n"
-             "stands right before them.\n\n",
-             KNOWN_LEAST);
+    buf_addf(
+        out,
+        "## By value\n\nHoldfast replaces every value of `env` and `headers` in the configuration "
+        "by its name if it has %d bytes or more: `[redacted: env\nGITHUB_TOKEN of files]`. The "
+        "same holds for the values that a session's credential or `${context:KEY}` puts there. A "
+        "value is found in\nplain form, in JSON (also JSON quoted inside JSON), percent-encoded "
+        "and in base64. Of a header `Bearer …` the credential alone is replaced\ntoo, of `Basic …` "
+        "the password, and of a URL its password.\n\nThe key or token of a request is replaced in "
+        "all records of that request, in plain form and in base64, by its place:\n`[redacted: "
+        "header Authorization]`, `[redacted: header X-API-Key]` or `[redacted: key in the "
+        "path]`.\n\n## By shape\n\n`[redacted]` replaces texts of these shapes at any place, if no "
+        "letter or digit is directly before them. The least length is 8 to 60\ncharacters, "
+        "depending on the row.\n\n",
+        KNOWN_LEAST);
     write_shapes(out);
-    buf_addz(out, "\n## By name\n\n"
-                  "A name is compared without case, `_`, `-`, `.` and blanks, so `API_KEY`, "
-                  "`X-Api-Key` and `apiKey` are one name. What belongs to it is\n"
-                  "replaced by `[redacted]`: the value of a JSON member, also in JSON quoted "
-                  "inside a string; `{\"name\": NAME, \"value\": …}` in either order;\n"
-                  "the argument behind `\"--NAME\"` and `--NAME=…`; `NAME=…`; and `NAME: …` in "
-                  "text where the value has a digit or a sign in it. `true`, `false`\n"
-                  "and `null` are kept, and so is a `pwd` that begins with `/`.\n\n");
+    buf_addz(
+        out,
+        "\n## By name\n\nA name is compared without case, `_`, `-`, `.` and blanks, so `API_KEY`, "
+        "`X-Api-Key` and `apiKey` are one name. `[redacted]` replaces\nthe value that belongs to "
+        "such a name: the value of a JSON member, also in JSON quoted inside a string; `{\"name\": "
+        "NAME, \"value\": …}` in either order;\nthe argument behind `\"--NAME\"` and `--NAME=…`; "
+        "`NAME=…`; and `NAME: …` in text where the value has a digit or a sign in it. `true`, "
+        "`false`\nand `null` are not replaced, nor is a `pwd` that begins with `/`.\n\n");
     write_names(out);
     buf_addz(out, "\nNot secret: `progressToken`; `tokens` with a number (`max_tokens`); a "
                   "`tokenizer`; a `secretary`.\n");

@@ -137,7 +137,7 @@ void unknown_commits_add(struct unknown_commits *d, const struct event_row *inte
     e->at_ms = clock_wall_ms();
     e->duration_us = 0;
     e->outcome = STR("refused");
-    e->error = STR("The store went away before the call was sent; nothing ran.");
+    e->error = STR("The store was lost before the call was sent; nothing ran.");
     e->body = e->record = e->tool_id = STR_NONE;
     e->body_len = -1;
     memset(e->body_sha, 0, sizeof(e->body_sha));

@@ -156,11 +156,11 @@ static bool check_place(struct chain_verifier *v, const struct event_row *e, str
     if (e->id <= 0 || writer == 0 || event_id_count(e->id) == 0)
         return bad_event(err, e, "no writer gives such an id");
     if (v->current && e->id <= v->current->last_id)
-        return bad_event(err, e, "it stands out of order");
+        return bad_event(err, e, "it is out of order");
     if (!v->current || v->current->writer != writer)
         v->current = enter_writer(v, writer);
     if (e->id != v->current->last_id + 1)
-        return missing_event(err, v->current->last_id + 1, "the next one kept was written at",
+        return missing_event(err, v->current->last_id + 1, "the next stored event was written at",
                              e->at_ms);
     return true;
 }

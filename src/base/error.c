@@ -39,22 +39,22 @@ static const struct error_info table[ERR_COUNT] = {
     ROW(ERR_SESSION_NOT_FOUND, "session_not_found", 404, -32000, 1, "Session not found or expired",
         "The session id is unknown, has expired or belongs to another owner. Start again with a "
         "new initialize and use the session id it returns."),
-    ROW(ERR_CONFLICT, "conflict", 409, -32000, 6, "This conflicts with what is already there",
+    ROW(ERR_CONFLICT, "conflict", 409, -32000, 6, "The request conflicts with the present state",
         "The name is taken, or the thing changed since it was read. "
         "Read it again and repeat the change, or choose another name."),
     ROW(ERR_TOO_LARGE, "too_large", 413, -32600, 1, "The message is too large",
         "A size limit was passed. "
         "Send less at a time, or raise the limit in the configuration."),
     ROW(ERR_LIMIT, "limit", 429, -32000, 1, "A limit has been reached",
-        "A quota of sessions, calls or connections is used up. "
-        "Wait a little, end what is no longer needed, or raise the limit in the configuration."),
+        "A quota of sessions, calls or connections is used up. Wait a little, end sessions, calls "
+        "or connections that are not needed, or raise the limit in the configuration."),
     ROW(ERR_QUOTA, "quota", 429, -32000, 1, "A quota is used up",
         "The tenant or the key has made as many requests, moved as many bytes, or has as many "
         "calls or server processes under way as its limits allow. Wait as long as Retry-After or "
         "_meta says, or raise the limits in the configuration."),
     ROW(ERR_UNAVAILABLE, "unavailable", 503, -32000, 4, "The service is not available just now",
-        "The store cannot be used, or this process is stopping. "
-        "Try again shortly; if it lasts, GET /readyz and the log say what is wrong."),
+        "The store cannot be used, or this process is stopping. Try again shortly; if it lasts, "
+        "GET /readyz and the log name the reason."),
     ROW(ERR_UNREACHABLE, "unreachable", 502, -32000, 4, "The server cannot be reached",
         "A connection or process could not be started, or it broke off. "
         "Check the command or URL with `holdfast servers` and look at the log of that server."),
@@ -72,7 +72,8 @@ static const struct error_info table[ERR_COUNT] = {
         "Read the text of the result; the fault is in the arguments or in the tool."),
     ROW(ERR_CONFIG, "config", 500, -32603, 7, "The configuration is not usable",
         "The configuration file or an environment variable has a mistake, or a start was refused "
-        "because of it. Correct the place the message names; `holdfast config check` tries it."),
+        "because of it. Correct the place that the message names; `holdfast config check` checks "
+        "the file without starting."),
     ROW(ERR_CHAIN_BROKEN, "chain_broken", 500, -32603, 8, "The audit chain is broken",
         "Audit records were changed, removed or reordered after they were written. "
         "Keep a copy of the data directory and find out who had access to it."),
@@ -122,8 +123,8 @@ static const struct error_info table[ERR_COUNT] = {
         "another client. Read the resource, and send its ETag as If-Match."),
     ROW(ERR_PRECONDITION_FAILED, "precondition_failed", 412, -32000, 6,
         "The resource has changed since it was read",
-        "The ETag in If-Match is not the current one. "
-        "Read it again, repeat the change on what is there now, and send the new ETag."),
+        "The ETag in If-Match is not the current one. Read the resource again, repeat the change "
+        "on its current state, and send the new ETag."),
     ROW(ERR_IDEMPOTENCY_MISMATCH, "idempotency_mismatch", 422, -32000, 6,
         "The Idempotency-Key belongs to another request",
         "This key came with another path or body within the last 24 hours. "

@@ -179,7 +179,7 @@ static const struct user_cmd_verb verbs[] = {
      USER_DISABLE,
      {"--tenant", "--data", "--url", "--json"},
      change,
-     "is disabled; what was open in its name is closed"},
+     "is disabled; its open streams are closed"},
     {"enable", USER_ENABLE, {"--tenant", "--data", "--url", "--json"}, change, "may sign in again"},
     {"sessions",
      USER_REVOKE,

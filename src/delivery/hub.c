@@ -369,7 +369,7 @@ void hub_tell_transport(struct hub *h, struct transport *t, struct str json, boo
     else if ((stream = streams_standalone(h->streams, t)))
         stream_send(stream, json, droppable ? STREAM_MAY : STREAM_MUST);
     else
-        log_debug("nobody listens any more", LZ("transport", t->shown));
+        log_debug("the last listener of a transport has left", LZ("transport", t->shown));
 }
 
 bool hub_tell(struct hub *h, struct link *l, struct str json, bool droppable)

@@ -35,9 +35,9 @@ static void drop(const struct delivery *d, const char *why)
     static struct metric *dropped;
     struct str labels[] = {upstream_name(link_upstream(d->link)), str_of(why)};
     if (!dropped)
-        dropped =
-            metric_register(METRIC_COUNTER, "holdfast_upstream_dropped_total",
-                            "Messages from upstreams that belong to nobody.", "server,reason", 256);
+        dropped = metric_register(METRIC_COUNTER, "holdfast_upstream_dropped_total",
+                                  "Messages from upstreams that no client could get.",
+                                  "server,reason", 256);
     metric_add(metric_cell(dropped, labels, countof(labels)), 1);
     log_debug("dropped a message from a server", LS("server", labels[0]), LZ("why", why));
 }

@@ -18,7 +18,8 @@
     "Holdfast was restarted while this request was under way; its outcome is in the audit log, "   \
     "look it up before sending it again"
 #define NO_LONGER_KEPT                                                                             \
-    "Some of what this request sent is no longer kept; look its outcome up in the audit, or send " \
+    "Some messages of this request are no longer stored; look its outcome up in the audit, or "    \
+    "send "                                                                                        \
     "it again"
 
 static struct stream *find(struct streams *s, const struct transport *t, const struct stream_id *id)

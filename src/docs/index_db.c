@@ -119,8 +119,8 @@ static bool failed(struct index *x, struct index_side *side, struct error *err)
     if (is_damage(rc)) {
         atomic_store(&x->damaged, true);
         return error_set(err, ERR_UNAVAILABLE,
-                         "The index of documents is damaged and is made anew; try again when the "
-                         "documents have been scanned.");
+                         "The index of documents is damaged, and Holdfast builds it again; try "
+                         "again when the documents have been scanned.");
     }
     if ((rc & 0xff) == SQLITE_INTERRUPT)
         return error_set(err, ERR_TIMEOUT, "The search took too long; use fewer or rarer words.");
@@ -271,7 +271,7 @@ static bool renew(struct index *x, struct error *err)
     if (!atomic_load(&x->damaged))
         rc = both_open(x);
     if (is_damage(rc)) {
-        log_warn("the index of documents is damaged or of another format and is made anew",
+        log_warn("the index of documents is damaged or of another format, and is built again",
                  LZ("file", x->path));
         both_close(x);
         unlink_files(x);

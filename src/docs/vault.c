@@ -147,8 +147,8 @@ bool vault_is_current(struct vault *v, struct error *err)
     return error_set(err, ERR_UNAVAILABLE,
                      is_there ? "this folder was replaced by another one on the disk; Holdfast "
                                 "opens that one within seconds, call again then"
-                              : "this folder is gone from the disk; a person has to put it back, "
-                                "or to correct its path in the configuration");
+                              : "this folder does not exist on the disk any more; a person has to "
+                                "put it back, or to correct its path in the configuration");
 }
 
 bool vault_is_lost(const struct vault *v)

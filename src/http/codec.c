@@ -175,7 +175,7 @@ static enum http_parse take_line_end(struct scan *s, const char *reason)
     if (s->p + 1 == s->end)
         return HTTP_PARSE_MORE;
     if (s->p[1] != '\n')
-        return refuse(s, 400, "CR may stand only before LF.");
+        return refuse(s, 400, "CR is allowed only before LF.");
     s->p += 2;
     return HTTP_PARSE_OK;
 }
@@ -326,7 +326,7 @@ static enum http_parse parse_status_line(struct scan *s, struct http_head *h)
 static enum http_parse note_content_length(struct scan *s, struct http_head *h, struct str value)
 {
     if (h->framing == HTTP_CHUNKED)
-        return refuse(s, 400, "Content-Length may not stand with Transfer-Encoding.");
+        return refuse(s, 400, "Content-Length is not allowed with Transfer-Encoding.");
     if (h->framing == HTTP_LENGTH)
         return refuse(s, 400, "Content-Length may be given only once.");
     if (!str_to_u64(value, MAX_LENGTH, &h->content_length))
@@ -338,7 +338,7 @@ static enum http_parse note_content_length(struct scan *s, struct http_head *h, 
 static enum http_parse note_transfer_encoding(struct scan *s, struct http_head *h, struct str value)
 {
     if (h->framing == HTTP_LENGTH)
-        return refuse(s, 400, "Transfer-Encoding may not stand with Content-Length.");
+        return refuse(s, 400, "Transfer-Encoding is not allowed with Content-Length.");
     if (h->framing == HTTP_CHUNKED)
         return refuse(s, 400, "Transfer-Encoding may be given only once.");
     if (h->minor == 0)

@@ -114,8 +114,8 @@ static bool check_file(const char *what, const char *file, bool is_secret, struc
         return error_set(err, ERR_CONFIG, "the %s %s is not a regular file: give a PEM file", what,
                          file);
     if (is_secret && (st.st_mode & S_IRWXO))
-        return error_set(err, ERR_CONFIG, "the %s %s is open to everybody: run chmod o= %s", what,
-                         file, file);
+        return error_set(err, ERR_CONFIG, "the %s %s can be read by every user: run chmod o= %s",
+                         what, file, file);
     return true;
 }
 

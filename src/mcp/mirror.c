@@ -98,8 +98,9 @@ static void visit(struct check *c, const struct js_node *schema, bool reachable,
     if (!js_type_is(schema, JS_OBJECT))
         return;
     if (value)
-        c->fault = reachable && !is_root ? declare(c, schema, value)
-                                         : "an x-mcp-header stands where no property is named";
+        c->fault = reachable && !is_root
+                       ? declare(c, schema, value)
+                       : "an x-mcp-header is at a place where no property is named";
     if (!c->fault)
         visit_each(c, js_get(c->doc, schema, STR("properties")), true, reachable);
     for (size_t i = 0; i < countof(elsewhere) && !c->fault; i++)

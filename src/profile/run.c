@@ -141,16 +141,16 @@ struct str run_unasked_server(const struct upstream *up, struct arena *mem)
 
     if (upstream_probing_ms(up) > 0)
         return arena_printf(mem,
-                            "'%.*s' is still being asked what it offers; try again in a moment.",
+                            "Holdfast is still reading the tools of '%.*s'; try again in a moment.",
                             STR_ARG(server));
     if (health.state == HEALTH_DOWN)
         return arena_printf(mem,
-                            "'%.*s' is unavailable, and has never told what it offers: %s. Try "
-                            "again when find no longer calls it unavailable.",
+                            "'%.*s' is unavailable, and its tools are not known: %s. Try again "
+                            "when find no longer calls it unavailable.",
                             STR_ARG(server), health.reason);
     return arena_printf(mem,
-                        "Nobody has asked '%.*s' yet what it offers, and a dry run does not. Call "
-                        "find first, then try again.",
+                        "The tools of '%.*s' have not been read yet, and a dry run does not read "
+                        "them. Call find first, then try again.",
                         STR_ARG(server));
 }
 
@@ -289,8 +289,8 @@ void run_preview(const struct run_request *r, struct str unsure, struct arena *m
     struct str raw = r->parameters ? js_raw(r->doc, r->parameters) : STR("{}");
     bool whole = raw.n <= PREVIEW_MAX;
     struct str fit = unsure.p ? arena_printf(mem,
-                                             "Whether the parameters fit its schema cannot be told "
-                                             "(%.*s); the server decides.",
+                                             "Holdfast could not check the parameters against the "
+                                             "schema (%.*s); the server decides.",
                                              STR_ARG(unsure))
                               : STR("The parameters fit its schema.");
 

@@ -86,7 +86,7 @@ enum schema_answer check_unique(struct check *c, const struct frame *f, const st
                           (unsigned)items[i - 1].index, (unsigned)items[i].index);
         /* Different values with one hash are too rare to compare all pairs, so the answer is
          * unsure. */
-        answer = check_unsure(c, r->keyword, "its items could not be told apart");
+        answer = check_unsure(c, r->keyword, "its items could not be compared");
     }
     return answer;
 }

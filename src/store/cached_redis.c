@@ -43,7 +43,7 @@ static bool not_done(struct cached_store *s, const char *why)
     metric_add(s->cache->errors, 1);
     if ((last == 0 || now - last >= WARN_EVERY_MS) &&
         atomic_compare_exchange_strong(&s->cache->warned_ms, &last, now ? now : 1))
-        log_warn("the cache is not used just now; sessions are read from the database",
+        log_warn("the cache is not used at the moment; sessions are read from the database",
                  LZ("why", why));
     return false;
 }

@@ -144,8 +144,8 @@ static bool refuse_version(struct str version, struct error *err)
                          "the server named no protocol version; report that to its authors");
     log_escape_cut(shown, sizeof(shown), version);
     return error_set(err, ERR_UPSTREAM,
-                     "the server chose protocol version \"%s\", which Holdfast does not speak; see "
-                     "whether a newer release of it does better",
+                     "the server chose protocol version \"%s\", which Holdfast does not speak; try "
+                     "a newer release of the server",
                      shown);
 }
 

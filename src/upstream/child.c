@@ -187,8 +187,8 @@ static void on_timer(void *arg)
         break;
     case STEP_NONSENSE:
         error_set(&why, ERR_UPSTREAM,
-                  "the server \"%.64s\" writes to stdout what is not MCP: \"%s\"; check that its "
-                  "command speaks MCP on stdin and stdout, and make it log to stderr",
+                  "the server \"%.64s\" writes text that is not MCP to stdout: \"%s\"; check that "
+                  "its command speaks MCP on stdin and stdout, and make it log to stderr",
                   c->name, c->nonsense);
         break;
     case STEP_GIVE_UP:
@@ -245,7 +245,7 @@ static void take_bad_line(struct child *c, struct str line)
     struct error why;
     c->dropped++;
     if (c->dropped == 1)
-        log_warn("server writes to stdout what is not JSON; it should log to stderr",
+        log_warn("server writes text that is not JSON to stdout; it should log to stderr",
                  LZ("server", c->name), LS("line", str_n(line.p, line.n < 200 ? line.n : 200)));
     if (c->dropped == 1 && !c->has_spoken) {
         log_escape_cut(c->nonsense, sizeof(c->nonsense), line);
@@ -400,7 +400,7 @@ static void last_words(const struct child *c, char *ret_text, size_t size)
     if (ret_text[sizeof(before) - 1])
         return;
     if (*c->nonsense && !c->has_spoken)
-        snprintf(ret_text, size, "it wrote to stdout what is not MCP: \"%s\"", c->nonsense);
+        snprintf(ret_text, size, "it wrote text that is not MCP to stdout: \"%s\"", c->nonsense);
     else
         snprintf(ret_text, size, "it wrote nothing to stderr, run its command by hand to see why");
 }

@@ -110,7 +110,7 @@ static void judge(const struct upstream *u, struct upstream_health *ret)
         snprintf(ret->reason, sizeof(ret->reason), "the last %u requests failed", u->failed_in_row);
     } else if (u->failures) {
         snprintf(ret->reason, sizeof(ret->reason),
-                 "its last start failed; what was started before goes on");
+                 "its last start failed; earlier processes still run");
     } else if (u->failed_in_row) {
         snprintf(ret->reason, sizeof(ret->reason), "the last %u requests failed", u->failed_in_row);
     } else if (u->crashing_until_ms > now) {
@@ -125,8 +125,8 @@ static void judge(const struct upstream *u, struct upstream_health *ret)
     } else {
         ret->state = HEALTH_UNKNOWN;
         snprintf(ret->reason, sizeof(ret->reason), "%s",
-                 upstream_probing_ms(u) > 0 ? "it is being asked what it offers"
-                                            : "nobody has needed it since the start");
+                 upstream_probing_ms(u) > 0 ? "its first probe has not ended yet"
+                                            : "no request has needed it since the start");
     }
 }
 

@@ -15,8 +15,9 @@ struct pins *pins_new(struct loop *loop, bool is_shared)
     p->loop = loop;
     p->is_shared = is_shared;
     list_init(&p->queue);
-    p->changed = metric_register(METRIC_COUNTER, "holdfast_tool_definitions_changed_total",
-                                 "Tools of a server that changed, came or went.", "server", 256);
+    p->changed =
+        metric_register(METRIC_COUNTER, "holdfast_tool_definitions_changed_total",
+                        "Tools of a server that were changed, added or removed.", "server", 256);
     p->held = metric_register(METRIC_COUNTER, "holdfast_tool_calls_held_total",
                               "Calls refused because their tool is not approved.", "server", 256);
     return p;

@@ -35,7 +35,7 @@ static void on_written(struct write_job *job)
 
     if (!job->ok && job->err.code == ERR_CONFLICT)
         error_set(&err, ERR_CONFLICT,
-                  "a tool changed just now; look at it again with `holdfast servers diff`");
+                  "a tool changed a moment ago; look at it again with `holdfast servers diff`");
     else if (!job->ok)
         err = job->err;
     for (size_t i = 0; job->ok && i < a->approved; i++) {

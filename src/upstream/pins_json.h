@@ -15,7 +15,7 @@ void tool_diff_write(struct buf *out, const struct tool_row *row);
 #define TOOL_SHOWN_DIFF (256u * 1024)
 /* In place of a diff. */
 #define TOOL_TOO_LONG                                                                              \
-    "(one of the two definitions has more than 64 KiB and is not kept; read it at the server "     \
+    "(one of the two definitions has more than 64 KiB and is not stored; read it at the server "   \
     "itself before you approve it)\n"
 
 #endif

@@ -167,10 +167,11 @@ static void write_body(struct findings *f, struct finding *one, struct store *st
 static struct str aside(struct findings *f, const struct finding *one)
 {
     struct str before =
-        one->before ? arena_printf(f->mem, "; %u changes before this were not told", one->before)
-                    : STR("");
+        one->before
+            ? arena_printf(f->mem, "; %u earlier changes have no event of their own", one->before)
+            : STR("");
     const char *last =
-        one->is_last ? "; if it goes on so, that is told in ten minutes, in one event" : "";
+        one->is_last ? "; further changes of this tool become one event in ten minutes" : "";
     return arena_printf(f->mem, "%.*s%s", STR_ARG(before), last);
 }
 
@@ -190,8 +191,8 @@ static struct str sentence(struct findings *f, const struct finding *one)
         return arena_printf(f->mem, "%.*s has changed its tool %s%.*s", STR_ARG(f->server), shown,
                             STR_ARG(more));
     case FOUND_REMOVED:
-        return arena_printf(f->mem, "%.*s lists its tool %s no more%.*s", STR_ARG(f->server), shown,
-                            STR_ARG(more));
+        return arena_printf(f->mem, "%.*s no longer lists its tool %s%.*s", STR_ARG(f->server),
+                            shown, STR_ARG(more));
     case FOUND_REFUSED:
         log_escape_cut(like, sizeof(like), one->like.p ? one->like : STR(""));
         return arena_printf(f->mem, "a tool of %.*s is left out: its name %s%s%s",
@@ -199,15 +200,15 @@ static struct str sentence(struct findings *f, const struct finding *one)
     case FOUND_REFUSED_REST:
         return arena_printf(f->mem,
                             "%.*s has more than %d names that are left out; the rest is left out "
-                            "too, without being told",
+                            "too, without events",
                             STR_ARG(f->server), PINS_MAX_REFUSED);
     case FOUND_BEYOND:
         return arena_printf(f->mem,
                             "%.*s has had more than %d tools, and the rest is not watched; give it "
-                            "another name in the configuration to begin anew",
+                            "another name in the configuration to begin again",
                             STR_ARG(f->server), PINS_MAX_TOOLS);
     }
-    return arena_printf(f->mem, "%.*s is seen for the first time; its %zu tools stand approved",
+    return arena_printf(f->mem, "%.*s is seen for the first time; its %zu tools are approved",
                         STR_ARG(f->server), f->trusted);
 }
 
@@ -260,11 +261,10 @@ static bool run_read(struct read_job *job, struct store *store)
         struct finding rest = {.kind = FOUND_CHANGED, .tool = STR("-")};
         f->rest = event_of(f, &rest);
         f->rest.tool = STR_NONE;
-        f->rest.error =
-            arena_printf(f->mem,
-                         "%.*s has %u more changes than are told one by one; see `holdfast servers "
-                         "show %.*s`",
-                         STR_ARG(f->server), f->untold, STR_ARG(f->server));
+        f->rest.error = arena_printf(f->mem,
+                                     "%.*s has %u more changes without events of their own; see "
+                                     "`holdfast servers show %.*s`",
+                                     STR_ARG(f->server), f->untold, STR_ARG(f->server));
     }
     return true;
 }

@@ -249,7 +249,7 @@ void remote_end_session(struct upstream *u, struct str resume)
     if (!l->is_resumed || is_in_use(u, l))
         l->remote_id = STR_NONE; /* then no DELETE is sent */
     else
-        log_debug("deleting a session at a server that nobody uses any more",
+        log_debug("deleting a session at a server that is not used any more",
                   LS("server", u->config->name));
     link_end(l, &quiet);
 }

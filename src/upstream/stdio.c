@@ -23,8 +23,8 @@ static void on_end(void *arg, const struct error *why)
     child_env_hint(l->up->config, names, sizeof(names));
     if (!l->has_answered && *names && err.code != ERR_CANCELLED)
         snprintf(err.text + n, sizeof(err.text) - n,
-                 "; it does not get %s from the environment of Holdfast: add what it needs to its "
-                 "\"inherit_env\"",
+                 "; it does not get %s from the environment of Holdfast: add the names that it "
+                 "needs to its \"inherit_env\"",
                  names);
     link_end(l, &err);
 }

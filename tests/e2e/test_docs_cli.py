@@ -301,7 +301,7 @@ def test_review__decides(desk):
     person.do('x', 'reject', '[1/2]  deletion')
     assert 'It jumps.' in desk.lens.read('plan.md')
     person.do('a', '[1/1]  comment', 'too many?')
-    person.do('x', 'all is settled')
+    person.do('x', 'all suggestions are decided')
     person.press('q')
     status, told = person.end()
     assert status == 0 and '2 accepted, 2 rejected, 0 left' in told
@@ -320,7 +320,7 @@ def test_review__undo_takes_back_one_after_the_other(desk):
     assert desk.lens.read('plan.md') == PLAN
     person.do('A', 'accept', '[1/1]  comment')
     assert desk.lens.read('plan.md') == ACCEPTED.rstrip('\n') + '{>>too many?<<}\n'
-    person.do('a', 'all is settled')
+    person.do('a', 'all suggestions are decided')
     person.press('u')
     person.expect('undone', '[1/1]')
     person.do('q', '3 accepted, 3 undone, 1 left')
@@ -391,7 +391,7 @@ def test_review__what_others_did_meanwhile_shows(desk):
     person.expect('[1/5]')
     assert desk.docs.apply('Lens/plan.md', 'reject', desk.docs.suggestions('Lens/plan.md')).status == 200
     person.do('a', 'suggestion no longer found in document', 'Lens/second.md:1  [1/1]')
-    person.do('a', 'accept', 'all is settled')
+    person.do('a', 'accept', 'all suggestions are decided')
     person.press('q')
     assert '1 accepted, 0 left' in person.end()[1]
     assert desk.lens.read('plan.md') == BASE and desk.lens.read('second.md') == 'One more note.\n'

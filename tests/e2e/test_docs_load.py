@@ -322,7 +322,7 @@ def test_a_folder_that_is_replaced__is_noticed_and_opened_anew(holdfast, tmp_pat
     os.rename(folder.root, str(folder.root) + '-away')
     for reply in (agent.read('Lens/Doc.md'), agent.edit('Lens/Doc.md', 'first', 'second'), agent.call('glob', pattern='**', path='Lens'),
                   agent.call('create', file_path='Lens/New.md', content='x')):
-        assert failed(reply) and 'gone from the disk' in reply.text, reply.text
+        assert failed(reply) and 'does not exist on the disk any more' in reply.text, reply.text
     os.mkdir(folder.root)
     folder.write('Doc.md', 'Another text.\n')
     wait_for(lambda: 'Another text.' in agent.read('Lens/Doc.md').text, 'the new folder')

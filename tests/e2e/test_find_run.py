@@ -279,11 +279,11 @@ def test_dry_run__says_what_it_cannot_tell(holdfast, scripted):
     client = client_of(hf, '/mcp/p/s', False)
     assert 'mail:away' in found(client)
     shown = run(client, 'mail:away', {'at': 1}, dry_run=True)
-    assert 'Whether the parameters fit its schema cannot be told ("$ref": ' in shown.text and 'The parameters fit' not in shown.text
+    assert 'Holdfast could not check the parameters against the schema ("$ref": ' in shown.text and 'The parameters fit' not in shown.text
     assert shown.result['structuredContent']['unchecked'].startswith('"$ref": ')
     assert run(client, 'mail:away', {'at': 1}).text == 'away'
     text = refusal(run(client, 'web:echo', {}, dry_run=True))
-    assert text.startswith("'web' is unavailable, and has never told what it offers: it could not be started") and 'Call find first' not in text
+    assert text.startswith("'web' is unavailable, and its tools are not known: it could not be started") and 'Call find first' not in text
 
 
 # -- find

@@ -160,7 +160,7 @@ def test_change__of_very_many_tools_is_told_one_by_one_up_to_a_limit(holdfast, t
     found = wait_events(hf, 102)[1:]
     assert len({e['tool'] for e in found if 'tool' in e}) == 100
     assert [e['error'] for e in found if 'tool' not in e] == [
-        'files has 1 more changes than are told one by one; see `holdfast servers show files`']
+        'files has 1 more changes without events of their own; see `holdfast servers show files`']
     assert metric(hf, 'holdfast_tool_definitions_changed_total') == 101
     assert {t['state'] for t in run_json(hf, 'servers', 'show', 'files') if t['name'] != 'poke'} == {'changed'}
 

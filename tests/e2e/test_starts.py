@@ -72,7 +72,7 @@ def test_start_error__names_variables_that_are_not_passed_on(holdfast):
     hf = holdfast({'up': script('import sys; sys.exit("Error: GITHUB_TOKEN is not set")')}, env={'GITHUB_TOKEN': SECRET})
     text = failure(hf)
     assert 'Error: GITHUB_TOKEN is not set' in text
-    assert re.search(r'it does not get .*GITHUB_TOKEN.* from the environment of Holdfast: add what it needs to its "inherit_env"', text)
+    assert re.search(r'it does not get .*GITHUB_TOKEN.* from the environment of Holdfast: add the names that it needs to its "inherit_env"', text)
     assert SECRET not in text and SECRET not in hf.text()
 
 
@@ -99,12 +99,12 @@ def test_start_error__of_a_program_that_does_not_speak_mcp_comes_before_the_time
     """The test's own deadline is three minutes, the server's is ten."""
     hf = holdfast({'up': {**script('import time; print("Listening on port 3000", flush=True); time.sleep(900)'), 'timeout': '10m'}})
     text = failure(hf)
-    assert ('the server "up" writes to stdout what is not MCP: "Listening on port 3000"; check that its command speaks MCP on '
+    assert ('the server "up" writes text that is not MCP to stdout: "Listening on port 3000"; check that its command speaks MCP on '
             'stdin and stdout, and make it log to stderr') in text
 
 
 def test_start_error__of_a_program_that_prints_and_ends_shows_what_it_printed(holdfast):
-    assert 'exited with status 0; it wrote to stdout what is not MCP: "Hello"' in failure(holdfast({'up': {'command': 'echo', 'args': ['Hello']}}))
+    assert 'exited with status 0; it wrote text that is not MCP to stdout: "Hello"' in failure(holdfast({'up': {'command': 'echo', 'args': ['Hello']}}))
 
 
 def test_server_that_greets_first__is_served(holdfast, stdio_server, tmp_path):

@@ -354,7 +354,8 @@ static void sum_up(const struct review *r)
 static void walk(struct review *r)
 {
     while (!r->is_over && (r->n > 0 || r->n_steps > 0)) {
-        int key = r->n > 0 ? ask(r) : terminal_key(STR("\nall is settled: [u]ndo  [q]uit > "));
+        int key = r->n > 0 ? ask(r)
+                           : terminal_key(STR("\nall suggestions are decided: [u]ndo  [q]uit > "));
         const struct key_row *row = row_of(key);
         printf("\n");
         if (r->n == 0 && row && row->run != on_undo)

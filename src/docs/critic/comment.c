@@ -283,7 +283,7 @@ bool critic_comment(const struct critic *c, size_t at, struct str text,
     if (!stands_at(&again, place) || !str_eq(critic_bare_base(&again, mem), base) ||
         !critic_verify_comment(c, result, place, author, mem))
         return error_set(err, ERR_BAD_INPUT,
-                         "A comment cannot stand there; choose a place outside code.");
+                         "A comment is not possible there; choose a place outside code.");
     *ret = result;
     return true;
 }

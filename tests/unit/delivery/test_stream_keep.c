@@ -129,7 +129,7 @@ TEST(test_stream_keep__the_newest_result_stays_whatever_its_size)
     assert_int_equal(f.streams->kept_bytes, 1000);
     client_ask(&f, &c, "GET", "/get?t=1", seen->id[0]);
     client_wait_end(&c);
-    assert_true(peer_has(&c.p, "no longer kept"));
+    assert_true(peer_has(&c.p, "no longer stored"));
     free(seen);
     client_close(&c);
     stream_unref(next);

@@ -6,7 +6,8 @@
     "\"error\":{\"code\":-32000,\"message\":\"Holdfast was restarted while this request was "      \
     "under way; its outcome is in the audit log, look it up before sending it again\"}}"
 #define NO_LONGER_KEPT                                                                             \
-    "\"error\":{\"code\":-32000,\"message\":\"Some of what this request sent is no longer kept; "  \
+    "\"error\":{\"code\":-32000,\"message\":\"Some messages of this request are no longer "        \
+    "stored; "                                                                                     \
     "look its outcome up in the audit, or send it again\"}}"
 #define EVENTS 12
 

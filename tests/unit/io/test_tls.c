@@ -196,7 +196,7 @@ TEST(test_tls_new__missing_or_mixed_files_are_named)
     assert_false(tls_server_new(a.key_file, a.key_file, &t, &err));
     assert_non_null(strstr(err.text, "cannot use the certificate"));
     assert_false(tls_server_new(a.cert_file, a.cert_file, &t, &err));
-    assert_non_null(strstr(err.text, "open to everybody"));
+    assert_non_null(strstr(err.text, "can be read by every user"));
     assert_false(tls_server_new("/", a.key_file, &t, &err));
     assert_non_null(strstr(err.text, "not a regular file"));
     assert_false(tls_client_new("/nonexistent.pem", &t, &err));

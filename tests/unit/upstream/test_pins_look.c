@@ -364,7 +364,7 @@ TEST(test_pins_look__a_tool_is_told_four_times_in_ten_minutes)
     for (unsigned i = 0; i <= PINS_TOOL_TOLD; i++)
         list_edition(&w, i);
     assert_int_equal(pins_world_events(&w, "tool/changed", "a", &e), PINS_TOOL_TOLD);
-    assert_true(has(e.error, "told in ten minutes"));
+    assert_true(has(e.error, "one event in ten minutes"));
     clock_advance_fake(PINS_TOOL_TOLD_MS);
     list_edition(&w, PINS_TOOL_TOLD); /* there is nothing left to tell */
     assert_int_equal(pins_world_events(&w, "tool/changed", "a", NULL), PINS_TOOL_TOLD);
@@ -387,7 +387,7 @@ TEST(test_pins_look__what_it_did_beyond_that_is_told_afterwards_against_what_was
     clock_advance_fake(1);
     list_edition(&w, PINS_TOOL_TOLD + 2);
     assert_int_equal(pins_world_events(&w, "tool/changed", "a", &e), PINS_TOOL_TOLD + 1);
-    assert_true(has(e.error, "2 changes before this"));
+    assert_true(has(e.error, "2 earlier changes"));
     assert_true(has(e.body, "edition 0") && has(e.body, "edition 6"));
     list_edition(&w, PINS_TOOL_TOLD + 2);
     assert_int_equal(pins_world_events(&w, "tool/changed", "a", NULL), PINS_TOOL_TOLD + 1);
@@ -505,7 +505,7 @@ TEST(test_pins_record__what_the_store_did_not_take_it_takes_with_the_next_list)
     assert_null(pins_world_row(&w, "a").server.p);
     pins_world_list(&w, TOOL("a", "x") "," TOOL("b", "x"));
     assert_int_equal(pins_world_events(&w, "tool/trusted", NULL, &e), 1);
-    assert_true(has(e.error, "its 2 tools stand approved"));
+    assert_true(has(e.error, "its 2 tools are approved"));
     assert_true(watched_is_approved(map_get(&pins_server(w.pins, STR("files"))->tools, STR("a"))));
 
     pins_world_fail(&w, true);
