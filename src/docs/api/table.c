@@ -360,7 +360,7 @@ static const struct api_operation operations[] = {
 
 static const struct api_tag tag = {
     "/docs/", "Documents",
-    "The knowledge base: documents, their history, and the review of what agents suggest."};
+    "The knowledge base: documents, their history, and the review of suggestions."};
 
 static const struct api_example examples[] = {
     {"path", "\"Lens/notes/plan.md\""},
@@ -384,8 +384,8 @@ static const struct api_example examples[] = {
 
 static const struct api_member ready_members[] = {
     {"folders", "object", NULL, false, NULL, NULL,
-     "On /readyz, where folders of documents are configured: the state of each (served, lost, "
-     "unavailable), by name or counted as servers are. None of them makes it unready."},
+     "On /readyz, if folders of documents are configured: the state of each folder (served, lost, "
+     "unavailable), by name or counted like servers. They do not affect readiness."},
     {0},
 };
 
