@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
+#include "base/fault.h"
 #include "identity/password.h"
 
 #include <stdlib.h>
@@ -31,6 +32,21 @@ TEST(test_password__nothing_fits_what_is_no_hash_of_ours)
     for (size_t i = 0; i < countof(others); i++)
         assert_false(password_fits(STR("correct horse"), str_of(others[i])));
     assert_false(password_fits(STR("correct horse"), STR_NONE));
+}
+
+TEST(test_password__a_fault_point_makes_hashes_cheap)
+{
+    char cheap[PASSWORD_HASH_TEXT], dear[PASSWORD_HASH_TEXT];
+    struct error err;
+
+    fault_load("password.cheap:1");
+    assert_true(password_hash(STR("correct horse"), cheap, &err));
+    fault_load("");
+    assert_true(password_hash(STR("correct horse"), dear, &err));
+    assert_memory_equal(cheap, "$argon2id$v=19$m=1024,t=3,p=1$", 30);
+    assert_memory_equal(dear, "$argon2id$v=19$m=65536,t=3,p=1$", 31);
+    assert_true(password_fits(STR("correct horse"), str_of(cheap)));
+    assert_false(password_fits(STR("correct horsf"), str_of(cheap)));
 }
 
 static int64_t cost_us(struct str hash)
