@@ -4,7 +4,8 @@
 #include "base/log_text.h"
 
 #include "base/clock.h"
-#include "base/invisible.h"
+#include "base/unicode.h"
+#include "base/utf8.h"
 
 #define LONGEST_VALUE 1024
 
@@ -45,7 +46,7 @@ bool log_key_is_secret(const char *key)
 /* Whether a valid character may be shown unescaped. */
 static bool is_harmless(uint32_t code)
 {
-    return !utf8_is_invisible(code);
+    return !unicode_is_invisible(code);
 }
 
 static const char *short_escape(uint32_t code)

@@ -2,7 +2,8 @@
 /* Which paths may name a document.  The kernel keeps every open beneath the root whatever the name
  * is (vault.c).  This check comes first, and its errors say how to correct the path.  Names are
  * taken as bytes: "%2e%2e" and "..\" are odd names and do not lead out of the root. */
-#include "base/invisible.h"
+#include "base/unicode.h"
+#include "base/utf8.h"
 #include "docs/vault_impl.h"
 
 static bool check_part(struct str part, struct error *err)
@@ -43,7 +44,7 @@ bool vault_name_check(struct str path, struct error *err)
         if (n == 0)
             return error_set(err, ERR_BAD_INPUT,
                              "the name is not UTF-8 at byte %zu; send it as UTF-8", i);
-        if (utf8_is_invisible(code))
+        if (unicode_is_invisible(code))
             return error_set(err, ERR_BAD_INPUT,
                              "the name holds the invisible character U+%04X; choose a name without "
                              "control, zero-width and direction characters",

@@ -2,7 +2,8 @@
 /* A suggestion as text: type, author and age in words, and the change in its surroundings. */
 #include "docs/cli/view.h"
 
-#include "base/invisible.h"
+#include "base/unicode.h"
+#include "base/utf8.h"
 
 /* An emoji may be followed by the selector of its coloured form (U+FE0F), or by the joiner with the
  * next emoji (U+200D). */
@@ -29,7 +30,7 @@ void docs_view_text(struct buf *out, struct str text, const char *indent)
             buf_addz(out, indent);
         } else if (is_line_end) {
             continue;
-        } else if (code == '\t' || !utf8_is_invisible(code) || is_emoji_part(previous, code)) {
+        } else if (code == '\t' || !unicode_is_invisible(code) || is_emoji_part(previous, code)) {
             buf_add(out, text.p + i, n);
         } else {
             buf_addf(out, code < 0x100 ? "\\x%02x" : "\\u%04x", code);
@@ -43,7 +44,7 @@ void docs_view_json(struct buf *out, struct str json)
 
     for (size_t i = 0, n; i < json.n; i += n) {
         n = utf8_decode(json.p + i, json.p + json.n, &code);
-        if (n <= 1 || !utf8_is_invisible(code))
+        if (n <= 1 || !unicode_is_invisible(code))
             buf_add(out, json.p + i, n = n ? n : 1);
         else if (code < 0x10000)
             buf_addf(out, "\\u%04x", code);

@@ -5,7 +5,7 @@
 
 #include "docs/cli/client.h"
 
-/* Adds the text with invisible characters (base/invisible.h) written as \x1b or \u202e, except
+/* Adds the text with invisible characters (base/unicode.h) written as \x1b or \u202e, except
  * tabs, line ends and parts of emoji.  Each line but the first begins with `indent`.  Commands
  * print the texts, names and authors of documents through this function. */
 void docs_view_text(struct buf *out, struct str text, const char *indent);
