@@ -10,6 +10,7 @@
 #include "upstream/pins_impl.h"
 
 #include "base/log.h"
+#include "base/unicode.h"
 #include "upstream/pins_lookalike.h"
 
 #define UTF8_LONGEST 4 /* bytes of a character */
@@ -68,11 +69,19 @@ static struct str take_loosely(struct looking *l, struct str name)
 {
     struct buf fold;
 
-    buf_init(&fold, 4 * LOOKALIKE_MAX);
+    buf_init(&fold, LOOKALIKE_FOLD_MAX);
     lookalike_fold_loosely(name, &fold);
     struct str other = take(l, &l->loose, buf_str(&fold), name);
     buf_release(&fold);
     return other;
+}
+
+/* A listed tool that was approved keeps its name, even if a newer version of Holdfast knows more
+ * names that look alike. */
+static bool keeps_its_name(const struct looking *l, struct str name)
+{
+    const struct watched_tool *t = map_get(&l->server->tools, name);
+    return t && !t->gone && !digest_is_none(t->approved);
 }
 
 /* Claims the fold of the name; false: another name has it, and the name is refused. */
@@ -81,14 +90,15 @@ static bool claim(struct looking *l, struct str name)
     const char *why = NULL;
     struct buf fold;
 
-    buf_init(&fold, 4 * LOOKALIKE_MAX);
+    buf_init(&fold, LOOKALIKE_FOLD_MAX);
     bool ok = lookalike_fold(name, &fold, &why);
     struct str other = ok ? take(l, &l->folds, buf_str(&fold), name) : STR_NONE;
     buf_release(&fold);
+    if ((ok && (!other.p || str_eq(other, name))) || keeps_its_name(l, name))
+        return true;
     if (!ok)
         return refuse(l, name, why, STR_NONE);
-    return !other.p || str_eq(other, name) ||
-           refuse(l, name, "looks like that of another tool", other);
+    return refuse(l, name, "looks like that of another tool", other);
 }
 
 /* Claims the fold of a remembered tool, without refusing any name. */
@@ -97,7 +107,7 @@ static void claim_past(struct looking *l, struct map *folds, struct str name)
     const char *why = NULL;
     struct buf fold;
 
-    buf_init(&fold, 4 * LOOKALIKE_MAX);
+    buf_init(&fold, LOOKALIKE_FOLD_MAX);
     if (lookalike_fold(name, &fold, &why))
         (void)take(l, folds, buf_str(&fold), name);
     buf_release(&fold);
@@ -113,7 +123,7 @@ static bool looks_like_past(struct looking *l, struct str name, struct str *ret_
     const char *why = NULL;
     struct buf fold;
 
-    buf_init(&fold, 4 * LOOKALIKE_MAX);
+    buf_init(&fold, LOOKALIKE_FOLD_MAX);
     const struct str *other =
         lookalike_fold(name, &fold, &why) ? map_get(&l->past, buf_str(&fold)) : NULL;
     buf_release(&fold);
@@ -132,7 +142,7 @@ static bool stays(void *arg, const struct catalog_item *item)
     if (!claim(l, name))
         return false;
     if (!l->is_first && is_new(l, name)) {
-        if (!lookalike_is_ascii(name) && looks_like_past(l, name, &other))
+        if (!unicode_is_ascii(name) && looks_like_past(l, name, &other))
             return refuse(l, name, "looks like that of a tool there was", other);
         other = take_loosely(l, name);
         if (other.p && !is_new(l, other))

@@ -48,8 +48,8 @@ static void check_name(struct str name)
     const char *why = NULL;
     struct buf once, twice;
 
-    buf_init(&once, 4 * LOOKALIKE_MAX);
-    buf_init(&twice, 4 * LOOKALIKE_MAX);
+    buf_init(&once, LOOKALIKE_FOLD_MAX);
+    buf_init(&twice, LOOKALIKE_FOLD_MAX);
     if (lookalike_fold(name, &once, &why)) {
         expect(once.n > LOOKALIKE_MAX || lookalike_fold(buf_str(&once), &twice, &why),
                "what a name looks like is a name");

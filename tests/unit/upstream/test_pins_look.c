@@ -177,6 +177,45 @@ TEST(test_pins_look__a_sessions_own_list_has_no_look_alike_of_what_others_see)
     pins_world_close(&w);
 }
 
+/* As if a version of Holdfast had approved it that knew fewer names that look alike. */
+static void had_approved(struct pins_world *w, const char *name)
+{
+    struct watched_tool *t = pins_tool_new(pins_server(w->pins, STR("files")), str_of(name));
+    memset(t->digest, 1, sizeof(t->digest));
+    memset(t->approved, 1, sizeof(t->approved));
+}
+
+TEST(test_pins_look__approved_tools_keep_their_names_when_more_names_look_alike)
+{
+    struct pins_world w;
+    pins_world_open(&w, "");
+    had_approved(&w, "strasse");
+    had_approved(&w, "stra\xc3\x9f"
+                     "e");
+    pins_world_list(&w, TOOL("stra\xc3\x9f"
+                             "e",
+                             "x") "," TOOL("strasse", "x") "," TOOL("Strasse", "x"));
+    assert_true(pins_world_lists(&w, "strasse"));
+    assert_true(pins_world_lists(&w, "stra\xc3\x9f"
+                                     "e"));
+    assert_false(pins_world_lists(&w, "Strasse"));
+    assert_int_equal(pins_world_events(&w, "tool/refused", NULL, NULL), 1);
+    pins_world_close(&w);
+}
+
+TEST(test_pins_look__new_tools_in_two_spellings_are_one_name)
+{
+    struct pins_world w;
+    pins_world_open(&w, "");
+    pins_world_list(&w, TOOL("stra\xc3\x9f"
+                             "e",
+                             "x") "," TOOL("strasse", "x"));
+    assert_true(pins_world_lists(&w, "stra\xc3\x9f"
+                                     "e"));
+    assert_false(pins_world_lists(&w, "strasse"));
+    pins_world_close(&w);
+}
+
 TEST(test_pins_look__a_definition_with_two_names_is_left_out)
 {
     struct pins_world w;

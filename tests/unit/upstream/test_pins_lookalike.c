@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
+#include "base/utf8.h"
 #include "upstream/pins_lookalike.h"
 
 #include <stdlib.h>
@@ -55,6 +56,50 @@ TEST(test_lookalike__ligatures_and_the_order_of_marks)
                            "b\xcc\xa3",
                            "a\xcc\xa3"
                            "b\xcc\x81")); /* another letter's */
+}
+
+TEST(test_lookalike__every_script_has_its_case_width_and_marks)
+{
+    assert_true(are_alike("stra\xc3\x9f"
+                          "e",
+                          "STRASSE"));                     /* sharp s */
+    assert_true(are_alike("\xc4\xb1nfo", "INFO"));         /* dotless i */
+    assert_true(are_alike("\xc4\xb0nfo", "i\xcc\x87nfo")); /* capital I with a dot */
+    assert_true(are_alike("\xce\xbb\xcf\x8c\xce\xb3\xce\xbf\xcf\x82",
+                          "\xce\x9b\xce\x8c\xce\x93\xce\x9f\xce\xa3")); /* final sigma */
+    assert_true(are_alike("\xed\x95\x9c", "\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab")); /* Hangul */
+    assert_true(are_alike("\xe3\x81\x8c", "\xe3\x81\x8b\xe3\x82\x99"));             /* kana */
+    assert_true(are_alike("\xef\xbd\xb6", "\xe3\x82\xab"));      /* half-width kana */
+    assert_true(are_alike("\xd5\x80", "\xd5\xb0"));              /* Armenian Ho and ho */
+    assert_true(are_alike("\xe1\xba\xa4", "a\xcc\x82\xcc\x81")); /* two marks in one letter */
+    assert_true(are_alike("x\xe2\x82\x82", "x2"));               /* subscript */
+    assert_false(are_alike("\xed\x95\x9c", "\xed\x95\xa0"));
+    assert_false(are_alike("\xe3\x81\x8c", "\xe3\x81\x8b"));
+    assert_false(are_alike("a\xc2\xb4", "a "
+                                        "b")); /* an accent of its own is not a blank */
+}
+
+/* Names of marks alone, of any script, at the limit and past it. */
+TEST(test_lookalike__marks_of_all_scripts_count)
+{
+    static const char *const marks[] = {"\xcc\x81", "\xd6\xb8", "\xe2\x83\x9d", "\xf0\x9d\x85\xa5"};
+    char name[64];
+
+    for (size_t i = 0; i < countof(marks); i++) {
+        size_t n = 1;
+        name[0] = 'a';
+        for (unsigned k = 0; k < 8; k++, n += strlen(marks[i]))
+            memcpy(name + n, marks[i], strlen(marks[i]));
+        /* U+1D165 is spacing: it is a character of its own. */
+        bool counts = i < 3;
+        assert_null(refusal(str_n(name, n)));
+        memcpy(name + n, marks[i], strlen(marks[i]));
+        n += strlen(marks[i]);
+        if (counts)
+            assert_string_equal(refusal(str_n(name, n)), "has more than eight marks on one letter");
+        else
+            assert_null(refusal(str_n(name, n)));
+    }
 }
 
 static bool are_loosely_alike(const char *one, const char *other)
@@ -127,18 +172,13 @@ TEST(test_lookalike__what_nobody_sees_is_refused)
 /* So that what a name looks like looks like itself, whatever letter it has. */
 TEST(test_lookalike__of_what_it_gives_is_the_same)
 {
-    for (uint32_t code = 0x80; code < 0x3000; code++) {
+    for (uint32_t code = 0x80; code < 0x110000; code++) {
         char name[5] = {0};
         const char *why = NULL;
         struct buf once, twice;
-        if (code < 0x800) {
-            name[0] = (char)(0xc0 | code >> 6);
-            name[1] = (char)(0x80 | (code & 0x3f));
-        } else {
-            name[0] = (char)(0xe0 | code >> 12);
-            name[1] = (char)(0x80 | (code >> 6 & 0x3f));
-            name[2] = (char)(0x80 | (code & 0x3f));
-        }
+        if (code == 0xd800)
+            code = 0xe000;
+        name[utf8_encode(code, name)] = '\0';
         buf_init(&once, 1 << 10);
         buf_init(&twice, 1 << 10);
         if (lookalike_fold(str_of(name), &once, &why)) {
@@ -192,7 +232,8 @@ TEST(test_lookalike__the_edges_of_tables_are_found)
 /* The longest names, of characters that grow most when they are folded; and one byte more. */
 TEST(test_lookalike__the_longest_names_are_folded_whole)
 {
-    static const char *const letters[] = {"\xc3\xa9", "\xc5\xbe", "\xef\xac\x83", "e\xcc\x81", "A"};
+    static const char *const letters[] = {"\xc3\xa9",  "\xc5\xbe",     "\xef\xac\x83",
+                                          "e\xcc\x81", "\xe3\x8c\x87", "A"};
     char name[LOOKALIKE_MAX + 1];
 
     for (size_t i = 0; i < countof(letters); i++) {
@@ -203,7 +244,7 @@ TEST(test_lookalike__the_longest_names_are_folded_whole)
         for (; at + n <= LOOKALIKE_MAX; at += n)
             memcpy(name + at, letters[i], n);
         memset(name + at, 'x', sizeof(name) - at);
-        buf_init(&out, 4 * LOOKALIKE_MAX);
+        buf_init(&out, LOOKALIKE_FOLD_MAX);
         buf_init(&one, 64);
         assert_true(lookalike_fold(str_n(name, at), &out, &why));
         assert_true(lookalike_fold(str_of(letters[i]), &one, &why));
