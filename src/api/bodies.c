@@ -5,6 +5,7 @@
 #include "session/bundle.h"
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #include <stddef.h>
 
@@ -37,14 +38,6 @@ static const struct api_kind
     kind_password = {.type = "string", .format = "password"},
     kind_read_only = {.type = NULL, .is_read_only = true};
 
-static size_t characters(struct str s)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < s.n; i++)
-        n += ((unsigned char)s.p[i] & 0xc0) != 0x80;
-    return n;
-}
-
 bool body_read_text(const struct js_binding *b, const struct js_field *f,
                     const struct js_node *value, void *place, struct error *err)
 {
@@ -55,7 +48,7 @@ bool body_read_text(const struct js_binding *b, const struct js_field *f,
         *ret = STR_NONE;
         return true;
     }
-    size_t n = text.p ? characters(text) : 0;
+    size_t n = text.p ? utf8_count(text) : 0;
     if (!text.p || (int64_t)n < f->min || (f->max && (int64_t)n > f->max) ||
         str_find(text, '\0') != text.n)
         return js_bind_fault(b, value, err, "\"%s\" must be a string of %lld to %lld characters",

@@ -59,14 +59,33 @@ static inline size_t utf8_encode(uint32_t code, char *out)
     return 4;
 }
 
+/* Reads eight bytes at a time while they are ASCII, as most text is. */
 static inline bool utf8_is_valid(struct str s)
 {
+    uint64_t word;
     uint32_t code;
 
-    for (size_t i = 0, n; i < s.n; i += n)
+    for (size_t i = 0, n; i < s.n; i += n) {
+        if (s.n - i >= sizeof(word)) {
+            memcpy(&word, s.p + i, sizeof(word));
+            n = sizeof(word);
+            if (!(word & UINT64_C(0x8080808080808080)))
+                continue;
+        }
         if (!(n = utf8_decode(s.p + i, s.p + s.n, &code)))
             return false;
+    }
     return true;
+}
+
+/* How many characters a valid text has. */
+static inline size_t utf8_count(struct str s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s.n; i++)
+        n += ((unsigned char)s.p[i] & 0xc0) != 0x80;
+    return n;
 }
 
 /* Characters that reorder text on a screen. */

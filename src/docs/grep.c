@@ -328,26 +328,6 @@ static bool search_lines(struct search *s, struct error *err)
     return true;
 }
 
-/* Reads eight bytes at a time while they are ASCII, as most text is. */
-static bool is_utf8(struct str s)
-{
-    uint64_t word;
-    uint32_t code;
-
-    for (size_t i = 0, n; i < s.n; i += n) {
-        if (s.n - i >= sizeof word) {
-            memcpy(&word, s.p + i, sizeof word);
-            n = sizeof word;
-            if (!(word & UINT64_C(0x8080808080808080)))
-                continue;
-        }
-        n = utf8_decode(s.p + i, s.p + s.n, &code);
-        if (n == 0)
-            return false;
-    }
-    return true;
-}
-
 bool grep_document(struct grep *g, struct str path, struct str text, struct buf *out,
                    struct error *err)
 {
@@ -355,7 +335,7 @@ bool grep_document(struct grep *g, struct str path, struct str text, struct buf 
 
     if (g->more)
         return true;
-    if (!is_utf8(text))
+    if (!utf8_is_valid(text))
         return error_set(err, ERR_BAD_INPUT, "The document is not UTF-8; save it as UTF-8.");
     s.deadline_ms = clock_mono_ms() + DOCUMENT_MS;
     if (!search_lines(&s, err))

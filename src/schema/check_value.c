@@ -2,6 +2,8 @@
 /* Keywords for a single value: its type, equality, numbers and strings. */
 #include "schema/schema_impl.h"
 
+#include "base/utf8.h"
+
 static const char too_far[] = "the exponent of a number is too large to reckon with";
 
 /* Reads a number of the instance.  The cost includes `more` digits that it is compared with. */
@@ -159,12 +161,7 @@ enum schema_answer check_multiple(struct check *c, const struct frame *f, const 
 /* In characters, not bytes. */
 static uint64_t length_of(struct check *c, const struct js_node *v)
 {
-    struct str text = check_text(c, v);
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < text.n; i++)
-        n += ((unsigned char)text.p[i] & 0xc0) != 0x80;
-    return n;
+    return utf8_count(check_text(c, v));
 }
 
 enum schema_answer check_max_length(struct check *c, const struct frame *f, const struct rule *r)

@@ -6,6 +6,7 @@
  * The session is the one that the argument names, not the session of the transport. */
 #include "docs/server/tools.h"
 
+#include "base/utf8.h"
 #include "docs/text.h"
 
 #include <stdio.h>

@@ -212,12 +212,3 @@ bool text_is_plain(const char *name, struct str value, struct error *err)
                      "suggestion.",
                      name, STR_ARG(found));
 }
-
-size_t utf8_count(struct str s)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < s.n; i++)
-        n += ((unsigned char)s.p[i] & 0xc0) != 0x80;
-    return n;
-}

@@ -50,7 +50,6 @@ struct critic_author tool_author(const struct tool_call *t, struct arena *mem);
 /* ERR_BAD_INPUT if the value contains markup; `name` is the argument.  Reads every byte, so call it
  * on a worker. */
 must_check bool text_is_plain(const char *name, struct str value, struct error *err);
-size_t utf8_count(struct str s); /* characters */
 
 #define LIFETIME_SENTENCE                                                                          \
     "A session lasts 24 hours after its last use, or 1 hour when read began it and nothing has "   \
