@@ -108,7 +108,8 @@ static bool put(struct index *x, struct index_side *side, const struct index_doc
 
     if (ok && !known)
         ok = run_on(x, side, INDEX_DROP_WORDS, id, err) &&
-             put_words(x, side, id, title, d->path, accepted, err) &&
+             put_words(x, side, id, index_composed(title, mem), index_composed(d->path, mem),
+                       index_composed(accepted, mem), err) &&
              index_links_put(x, side, id, d->path, accepted, err);
 
     arena_free(mem);

@@ -15,7 +15,7 @@
 #include "base/log.h"
 
 #define APPLICATION_ID 0x48644978 /* "HdIx" */
-#define FORMAT 1
+#define FORMAT 2                  /* 2: keys and words are composed (base/unicode.h) */
 #define BUSY_MS 2000
 
 #define TEXT_OF_(x) #x

@@ -77,5 +77,8 @@ must_check bool index_links_put(struct index *x, struct index_side *side, int64_
                                 struct str path, struct str accepted, struct error *err);
 /* index_text.c: the first heading, else the file's name; at most 200 bytes; borrowed. */
 struct str index_title(struct str path, struct str accepted);
+/* The text as it is searched: composed letters, so that both spellings of an accent are the same
+ * word.  In mem, or `text` itself. */
+struct str index_composed(struct str text, struct arena *mem);
 
 #endif

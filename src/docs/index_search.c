@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/unicode.h"
 #include "base/utf8.h"
 
 #define QUERY_MAX 1024
@@ -27,8 +28,7 @@ static bool is_blank(char c)
     return (unsigned char)c <= ' ' || c == 0x7f;
 }
 
-/* Whether the tokenizer would find a word: a letter, a digit, or a character beyond ASCII that is
- * not common punctuation. */
+/* Whether the tokenizer would find a word. */
 static bool has_word(struct str s)
 {
     uint32_t c;
@@ -37,9 +37,7 @@ static bool has_word(struct str s)
         n = utf8_decode(s.p + i, s.p + s.n, &c);
         if (n == 0)
             n = 1;
-        else if (c < 0x80 ? (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z')
-                          : c >= 0xaa && c != 0xab && c != 0xbb && !(c >= 0x2000 && c <= 0x206f) &&
-                                !(c >= 0x3000 && c <= 0x303f))
+        else if (unicode_is_word(c))
             return true;
     }
     return false;
@@ -100,8 +98,9 @@ static bool expression_of(struct str query, struct arena *mem, struct str *ret, 
     if (words_in(query) > WORDS_MAX)
         return error_set(err, ERR_BAD_INPUT,
                          "The query has more than 64 words; use the few that matter.");
-    buf_init(&wanted, 8 * QUERY_MAX);
-    buf_init(&unwanted, 8 * QUERY_MAX);
+    query = index_composed(query, mem);
+    buf_init(&wanted, 16 * QUERY_MAX);
+    buf_init(&unwanted, 16 * QUERY_MAX);
     while (term_next(&query, &t))
         if (has_word(t.text)) {
             if (t.is_negative && unwanted.n)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The title of a document in the index: its first heading, else its file's name. */
+/* The text of a document in the index, and its title: its first heading, else its file's name. */
 #include "docs/index_impl.h"
 
+#include "base/unicode.h"
 #include "docs/text.h"
 
 #define TITLE_MAX 200
@@ -32,14 +33,11 @@ static struct str heading_of(struct str line)
     return title.n ? title : STR_NONE;
 }
 
-static struct str cut(struct str title)
+/* FTS5 removes accents, but it knows neither decomposed Hangul nor decomposed kana. */
+struct str index_composed(struct str text, struct arena *mem)
 {
-    if (title.n <= TITLE_MAX)
-        return title;
-    title.n = TITLE_MAX;
-    while (title.n > 0 && (title.p[title.n] & 0xc0) == 0x80)
-        title.n--;
-    return title;
+    struct str composed = unicode_mapped(text, UNICODE_NFC, mem);
+    return composed.p ? composed : text;
 }
 
 struct str index_title(struct str path, struct str accepted)
@@ -55,7 +53,7 @@ struct str index_title(struct str path, struct str accepted)
             fence = fence ? 0 : line.p[0];
         struct str title = fence ? STR_NONE : heading_of(line);
         if (title.p)
-            return cut(title);
+            return str_cut(title, TITLE_MAX);
     }
     size_t name = path.n;
     while (name > 0 && path.p[name - 1] != '/')
@@ -63,5 +61,5 @@ struct str index_title(struct str path, struct str accepted)
     struct str file = str_n(path.p + name, path.n - name);
     if (file.n > 3 && str_ieq(str_n(file.p + file.n - 3, 3), STR(".md")))
         file.n -= 3;
-    return cut(file);
+    return str_cut(file, TITLE_MAX);
 }

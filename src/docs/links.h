@@ -3,7 +3,7 @@
  * [text](path.md).  Pure functions over text.  Code spans and fences hold no links.
  *
  * Resolution: relative to the folder of the source, then from the root of its vault; without regard
- * to case; markdown only (".md" may be left out); never by file name alone.  Anchor and alias are
+ * to case and to the encoding of accents; markdown only (".md" may be left out); never by file name alone.  Anchor and alias are
  * stripped; %20 and the like are decoded in [text](…); http:, mailto: and the like do not count. */
 #ifndef HOLDFAST_DOCS_LINKS_H
 #define HOLDFAST_DOCS_LINKS_H
@@ -26,7 +26,8 @@ size_t links_find(struct str text, struct arena *mem, struct link_found **ret);
  * "./" or "../" is only relative, a target that begins with "/" only from the root. */
 size_t links_candidates(struct str source_path, struct str target, struct arena *mem,
                         struct str ret[2]);
-/* The same key for all paths that differ only in case.  In mem. */
+/* The same key for all paths that differ only in case, or in how accents are encoded (UNICODE_NAME).
+ * In mem, or `path` itself. */
 struct str links_fold(struct str path, struct arena *mem);
 
 /* The path of the document that a link means, in mem; absent when there is no such document.

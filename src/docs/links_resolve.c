@@ -3,54 +3,22 @@
  * keys, so a query for backlinks gives the same answer as following each link. */
 #include "docs/links.h"
 
-#include "base/utf8.h"
+#include "base/unicode.h"
 #include "docs/vault.h"
 
-/* Letters whose small form is a fixed distance away, or the next code in a run of pairs (step 2).
- * The table has the scripts with case that notes are usually written in; other letters are compared
- * as they are. */
-static const struct fold {
-    uint32_t first, last;
-    uint32_t add;
-    unsigned step;
-} folds[] = {
-    {'A', 'Z', 32, 1},     {0xc0, 0xd6, 32, 1},    {0xd8, 0xde, 32, 1},    {0x100, 0x12e, 1, 2},
-    {0x132, 0x136, 1, 2},  {0x139, 0x147, 1, 2},   {0x14a, 0x176, 1, 2},   {0x179, 0x17d, 1, 2},
-    {0x1cd, 0x1db, 1, 2},  {0x1de, 0x1ee, 1, 2},   {0x1f8, 0x21e, 1, 2},   {0x222, 0x232, 1, 2},
-    {0x386, 0x386, 38, 1}, {0x388, 0x38a, 37, 1},  {0x38c, 0x38c, 64, 1},  {0x38e, 0x38f, 63, 1},
-    {0x391, 0x3a1, 32, 1}, {0x3a3, 0x3ab, 32, 1},  {0x400, 0x40f, 80, 1},  {0x410, 0x42f, 32, 1},
-    {0x460, 0x480, 1, 2},  {0x48a, 0x4be, 1, 2},   {0x4c1, 0x4cd, 1, 2},   {0x4d0, 0x52e, 1, 2},
-    {0x531, 0x556, 48, 1}, {0x1e00, 0x1e94, 1, 2}, {0x1ea0, 0x1efe, 1, 2}, {0xff21, 0xff3a, 32, 1},
-};
-
-static uint32_t fold_code(uint32_t code)
-{
-    if (code == 0x178)
-        return 0xff;
-    for (size_t i = 0; i < countof(folds) && code >= folds[i].first; i++)
-        if (code <= folds[i].last && (code - folds[i].first) % folds[i].step == 0)
-            return code + folds[i].add;
-    return code;
-}
-
-/* No letter's small form takes more bytes than the letter, so path.n bytes suffice. */
+/* Only paths of files that were named by other programs can have no form: then ASCII letters are
+ * folded. */
 struct str links_fold(struct str path, struct arena *mem)
 {
-    char *out = arena_alloc(mem, path.n + 1);
-    size_t n = 0;
+    struct str key = unicode_mapped(path, UNICODE_NAME, mem);
 
-    for (size_t i = 0, step; i < path.n; i += step) {
-        uint32_t code;
-        step = utf8_decode(path.p + i, path.p + path.n, &code);
-        if (step == 0) {
-            out[n++] = path.p[i];
-            step = 1;
-        } else {
-            n += utf8_encode(fold_code(code), out + n);
-        }
-    }
-    out[n] = '\0';
-    return str_n(out, n);
+    if (key.p)
+        return key;
+    char *out = arena_alloc(mem, path.n + 1);
+    for (size_t i = 0; i < path.n; i++)
+        out[i] = (char)(path.p[i] >= 'A' && path.p[i] <= 'Z' ? path.p[i] + 32 : path.p[i]);
+    out[path.n] = '\0';
+    return str_n(out, path.n);
 }
 
 static struct str folder_of(struct str path)

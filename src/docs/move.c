@@ -6,9 +6,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/unicode.h"
 #include "docs/links.h"
-
-#include <strings.h>
 
 /* The progress of a move. */
 struct moving {
@@ -24,7 +23,7 @@ struct moving {
 
 static bool is_same(struct str a, struct str b)
 {
-    return a.n == b.n && strncasecmp(a.p, b.p, a.n) == 0;
+    return unicode_same_name(a, b);
 }
 
 /* Answers as before the move, even if the index already has the move. */

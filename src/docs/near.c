@@ -3,6 +3,8 @@
  * caller may see. */
 #include "docs/docs_impl.h"
 
+#include "base/unicode.h"
+
 #define FAR 1000
 #define COMPARED_MAX 20000 /* entries that are compared by edit distance */
 
@@ -37,9 +39,9 @@ static void offer(struct nearest *near, struct str path, bool may_compare)
 {
     unsigned far = (unsigned)near->wanted.n / 3 + 2, distance = FAR;
 
-    if (str_ieq(bare(path), bare(near->wanted)))
+    if (unicode_same_name(bare(path), bare(near->wanted)))
         distance = 0;
-    else if (str_ieq(last_name(bare(path)), last_name(bare(near->wanted))))
+    else if (unicode_same_name(last_name(bare(path)), last_name(bare(near->wanted))))
         distance = 1;
     else if (may_compare && path.n < near->wanted.n + far && near->wanted.n < path.n + far)
         distance = str_distance(path, near->wanted, far) < far

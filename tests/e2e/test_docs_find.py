@@ -237,6 +237,15 @@ def test_move__rewrites_the_links_where_agents_write(kb):
     wait_for(lambda: said(call(kb, 'get_links', file_path='Desk/m/sub/C.md')) == LINKS % ('- Desk/m/B.md', '- Desk/m/B.md'), 'the index')
 
 
+def test_move__finds_links_in_other_case_and_in_either_encoding_of_accents(kb):
+    kb.write('Desk/n/\u00dcber.md', 'x\n')
+    kb.write('Desk/n/L.md', 'see [[u\u0308ber]] and [[n/\u00fcBER]]\n')
+    wait_for(lambda: 'Desk/n/L.md' in said(call(kb, 'get_links', file_path='Desk/n/\u00dcber.md')), 'the links')
+    text = said(call(kb, 'move', file_path='Desk/n/\u00dcber.md', new_path='Desk/n/Unter.md'))
+    assert text.endswith('(2 links rewritten)'), text
+    assert kb.bytes('Desk/n/L.md') == b'see [[Unter]] and [[n/Unter]]\n'
+
+
 def test_move__that_would_change_other_documents_is_for_a_person(kb):
     linked(kb, 'Lens')
     before = kb.bytes('Lens/m/A.md'), kb.bytes('Lens/m/B.md')

@@ -4,6 +4,7 @@
 #include "docs/cli/commands.h"
 
 #include "base/clock.h"
+#include "base/unicode.h"
 #include "docs/cli/client.h"
 #include "docs/cli/review.h"
 #include "docs/cli/view.h"
@@ -56,13 +57,10 @@ static struct str member(const struct js_doc *doc, const struct js_node *row, co
 
 static void add_cell(struct docs_cmd *c, struct str text, unsigned width)
 {
-    size_t from = c->out.n, shown = 0;
+    size_t from = c->out.n;
 
     docs_view_text(&c->out, text, " ");
-    for (size_t i = from; i < c->out.n; i++)
-        shown += ((unsigned char)c->out.p[i] & 0xc0) != 0x80;
-    for (; shown < width; shown++)
-        buf_addc(&c->out, ' ');
+    unicode_pad(&c->out, from, width);
     buf_addz(&c->out, "  ");
 }
 

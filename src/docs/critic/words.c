@@ -4,6 +4,7 @@
  * Its cost is bounded: if words differ too much, lines are compared instead.  If lines differ too
  * much, the whole text between the equal beginning and end is one difference. */
 #include "base/map.h"
+#include "base/unicode.h"
 #include "base/utf8.h"
 #include "docs/critic/critic_impl.h"
 
@@ -14,7 +15,7 @@
 #define MAX_WORDS 400000 /* of both sides, estimated at 4 bytes each; above it, lines */
 
 enum unit { UNIT_WORD, UNIT_LINE };
-enum class { CLASS_WORD, CLASS_BLANK, CLASS_SINGLE };
+enum class { CLASS_WORD, CLASS_BLANK, CLASS_SINGLE, CLASS_MARK /* goes on with any of them */ };
 
 /* Tokens are compared by length and keyed hash, so that comparing long tokens costs no more.  After
  * a hash collision the edit fails verification (verify.c). */
@@ -43,14 +44,20 @@ void critic_hunks_release(struct critic_hunks *h)
     *h = (struct critic_hunks){0};
 }
 
-/* General punctuation, and characters of scripts without blanks, are tokens of their own. */
+/* Scripts that write words without blanks between them (CJK). */
+static bool is_of_unspaced_script(uint32_t c)
+{
+    return (c >= 0x2e80 && c < 0xa000) || c >= 0x1f000;
+}
+
+/* Punctuation, signs, and characters of scripts without blanks are tokens of their own. */
 static enum class class_of(uint32_t c) {
-    if (c == ' ' || c == '\t') return CLASS_BLANK;
-    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-        c == '_') return CLASS_WORD;
-    if (c < 0xa0 || (c >= 0x2000 && c < 0x2070) || (c >= 0x2e80 && c < 0xa000) ||
-        c >= 0x1f000) return CLASS_SINGLE;
-    return CLASS_WORD;
+    if (c >= 0x80 && unicode_is_mark(c)) return CLASS_MARK;
+    bool is_word = c == '_' || (unicode_is_word(c) && !is_of_unspaced_script(c));
+    bool is_blank = c == ' ' || c == '\t';
+    return is_blank  ? CLASS_BLANK
+           : is_word ? CLASS_WORD
+                     : CLASS_SINGLE;
 }
 
 static size_t char_at(struct str text, size_t at, size_t end, enum class *ret)
@@ -70,11 +77,12 @@ static size_t word_end(struct str text, size_t at, size_t end)
     if (text.p[at] == '\r' && at + 1 < end && text.p[at + 1] == '\n')
         return at + 2;
     at += char_at(text, at, end, &class);
-    while (class != CLASS_SINGLE && at < end) {
+    if (class == CLASS_MARK)
+        class = CLASS_WORD;
+    for (; at < end; at += n) {
         n = char_at(text, at, end, &next);
-        if (next != class)
+        if (next != CLASS_MARK && (next != class || class == CLASS_SINGLE))
             break;
-        at += n;
     }
     return at;
 }

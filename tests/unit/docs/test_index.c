@@ -390,6 +390,37 @@ TEST(test_index_find_path__ignores_case_but_prefers_the_same)
     index_close(x);
 }
 
+/* Programs on macOS name files with decomposed letters, people type composed ones. */
+TEST(test_index__letters_are_the_same_in_either_encoding)
+{
+    struct index *x = opened(":memory:");
+    put(x, "F", "Cafe\xcc\x81.md", "\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab word");
+    put(x, "F", "b.md", "see [[caf\xc3\xa9]], \xe3\x81\x8b\xe3\x82\x99");
+    put(x, "F",
+        "Ma\xc3\x9f"
+        "e.md",
+        "\xed\x95\x9c");
+    put(x, "F", "c.md", "[[masse]]");
+    assert_true_path(x, "CAF\xc3\x89.md", "Cafe\xcc\x81.md");
+    assert_true_path(x, "Masse.md", NULL);
+    assert_true_path(x,
+                     "MA\xe1\xba\x9e"
+                     "E.md",
+                     "Ma\xc3\x9f"
+                     "e.md");
+    assert_paths(x, true, "Cafe\xcc\x81.md", "b.md");
+    assert_paths(x, true,
+                 "Ma\xc3\x9f"
+                 "e.md",
+                 "");
+    assert_found(x, "\xed\x95\x9c word", NULL, 0, "F/Cafe\xcc\x81.md");
+    assert_found(x, "\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab -word", NULL, 0,
+                 "F/Ma\xc3\x9f"
+                 "e.md");
+    assert_found(x, "\xe3\x81\x8c", NULL, 0, "F/b.md");
+    index_close(x);
+}
+
 TEST(test_index_links__are_both_ways_sorted_and_once_each)
 {
     struct index *x = opened(":memory:");
@@ -649,7 +680,7 @@ TEST(test_index_open__somebody_elses_database_is_made_anew)
 {
     in_a_new_folder();
     quietly();
-    sql_on_file("CREATE TABLE t (x); PRAGMA user_version = 1");
+    sql_on_file("CREATE TABLE t (x); PRAGMA user_version = 2");
     assert_made_anew();
 }
 

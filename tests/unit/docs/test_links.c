@@ -324,7 +324,7 @@ TEST(test_links_candidates__a_path_has_1024_bytes_at_most)
     arena_free(mem);
 }
 
-TEST(test_links_fold__case_is_folded_and_nothing_else)
+TEST(test_links_fold__case_and_encoding_are_folded_and_nothing_else)
 {
     static const char *const pairs[][2] = {
         {"ABC xyz", "abc xyz"},
@@ -335,6 +335,14 @@ TEST(test_links_fold__case_is_folded_and_nothing_else)
         {"\xd0\x81\xd0\xaf", "\xd1\x91\xd1\x8f"},
         {"\xe1\xba\xa0", "\xe1\xba\xa1"},
         {"\xe4\xb8\xad\xff", "\xe4\xb8\xad\xff"},
+        {"CAFE\xcc\x81.md", "caf\xc3\xa9.md"},
+        {"\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab.md", "\xed\x95\x9c.md"},
+        {"Ma\xc3\x9f"
+         "e.md",
+         "ma\xc3\x9f"
+         "e.md"},
+        {"\xce\xbf\xce\xb4\xce\xbf\xcf\x82", "\xce\xbf\xce\xb4\xce\xbf\xcf\x83"},
+        {"\xc4\xb1", "\xc4\xb1"},
     };
     struct arena *mem = arena_new(1 << 16);
     for (size_t i = 0; i < countof(pairs); i++) {

@@ -101,6 +101,22 @@ TEST(test_suggest__changes_are_small_and_blanks_join_them)
           DEL("caf\xc3\xa9") INS("caf\xc3\xa8") " noir");
 }
 
+TEST(test_suggest__signs_of_all_scripts_part_words_and_marks_stay_on_their_letters)
+{
+    gives("in\xe2\x86\x92out", "in\xe2\x86\x92out",
+          "in\xe2\x86\x92"
+          "exit",
+          "in\xe2\x86\x92" DEL("out") INS("exit"));
+    gives("\xc2\xaboui\xc2\xbb", "\xc2\xaboui\xc2\xbb", "\xc2\xabnon\xc2\xbb",
+          "\xc2\xab" DEL("oui") INS("non") "\xc2\xbb");
+    gives("cafe\xcc\x81 noir", "cafe\xcc\x81", "cafe\xcc\x80",
+          DEL("cafe\xcc\x81") INS("cafe\xcc\x80") " noir");
+    gives("\xe2\x9d\xa4\xef\xb8\x8fme", "\xe2\x9d\xa4\xef\xb8\x8fme", "\xe2\x9d\xa4\xef\xb8\x8fyou",
+          "\xe2\x9d\xa4\xef\xb8\x8f" DEL("me") INS("you"));
+    gives("\xe4\xb8\xad\xe6\x96\x87", "\xe4\xb8\xad\xe6\x96\x87", "\xe4\xb8\xad\xe5\xad\x97",
+          "\xe4\xb8\xad" DEL("\xe6\x96\x87") INS("\xe5\xad\x97"));
+}
+
 TEST(test_suggest__no_two_changes_have_the_same_markup)
 {
     gives("a x b x c", "a x b x c", "a y b y c",
