@@ -9,6 +9,7 @@
  * worth something between the two.  docs/decisions explains why this is not an embedding. */
 #include "profile/rank.h"
 
+#include "base/unicode.h"
 #include "profile/rank_index.h"
 #include "profile/words.h"
 
@@ -261,7 +262,8 @@ static void score_term(struct ranking *r, const struct term *t)
 
 static bool is_its_name(const struct query *w, const struct rank_candidate *c)
 {
-    return str_ieq(str_trim(w->text), c->catalog->lists[CATALOG_TOOLS].items[c->item].name);
+    return unicode_same_name(str_trim(w->text),
+                             c->catalog->lists[CATALOG_TOOLS].items[c->item].name);
 }
 
 static double fit(const struct ranking *r, const struct query *w, size_t i)

@@ -8,6 +8,7 @@
  * that the tool's schema refuses.  A dry run is answered here too and changes nothing. */
 #include "profile/run.h"
 
+#include "base/unicode.h"
 #include "json/splice.h"
 #include "json/write.h"
 #include "schema/schema.h"
@@ -77,7 +78,7 @@ static bool has_words(struct str name, struct str said)
 static unsigned distance(const struct meant *m, struct str server, struct str tool)
 {
     unsigned cap = m->tool.n < 4 ? 2 : m->tool.n < 8 ? 3 : 2 + (unsigned)m->tool.n / 4;
-    unsigned d = str_distance(m->tool, tool, cap);
+    unsigned d = unicode_same_name(m->tool, tool) ? 0 : str_distance(m->tool, tool, cap);
 
     if (d == cap && m->tool.n >= 4 &&
         (str_icontains(tool, m->tool) || str_icontains(m->tool, tool) || has_words(tool, m->tool)))

@@ -7,6 +7,9 @@
  * without a list of pairs, which would be ten times as long. */
 #include "profile/words.h"
 
+#include "base/unicode.h"
+#include "base/utf8.h"
+
 #include "profile/words_table.h"
 
 #include <pthread.h>
@@ -64,9 +67,24 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool is_word_byte(char c)
+/* Returns the length of the character at `at` if it is part of a word, else 0.  A byte that is not
+ * UTF-8 is. */
+static size_t word_char(struct str s, size_t at)
 {
-    return is_upper(c) || is_lower(c) || is_digit(c) || (unsigned char)c >= 0x80;
+    char c = s.p[at];
+    uint32_t code;
+
+    if ((unsigned char)c < 0x80)
+        return is_upper(c) || is_lower(c) || is_digit(c);
+    size_t n = utf8_decode(s.p + at, s.p + s.n, &code);
+    return !n ? 1 : unicode_is_word(code) ? n : 0;
+}
+
+static size_t char_length(struct str s, size_t at)
+{
+    uint32_t code;
+    size_t n = utf8_decode(s.p + at, s.p + s.n, &code);
+    return n ? n : 1;
 }
 
 /* The end of a piece that begins with capitals: "HTTP|Server", "URLs", "EC2", "Send". */
@@ -98,11 +116,11 @@ static size_t end_of_piece(struct str run)
 
 static struct str next_run(struct str *rest)
 {
-    size_t from = 0, to;
+    size_t from = 0, to, n;
 
-    while (from < rest->n && !is_word_byte(rest->p[from]))
-        from++;
-    for (to = from; to < rest->n && is_word_byte(rest->p[to]); to++)
+    while (from < rest->n && !word_char(*rest, from))
+        from += char_length(*rest, from);
+    for (to = from; to < rest->n && (n = word_char(*rest, to)); to += n)
         continue;
     struct str run = to > from ? str_n(rest->p + from, to - from) : STR_NONE;
     *rest = str_n(rest->p + to, rest->n - to);
@@ -133,10 +151,28 @@ static uint32_t hash_bytes(const char *p, size_t n)
     return hash;
 }
 
+/* For a word beyond ASCII: also without accents, ligatures and the like.  0: it has no such form. */
+static size_t search_form(struct str word, char ret[WORD_MAX])
+{
+    struct buf form;
+    size_t n = 0;
+
+    buf_init(&form, UNICODE_GROWTH * WORD_MAX);
+    if (unicode_map(str_cut(word, WORD_MAX), UNICODE_SEARCH, &form)) {
+        n = str_cut(buf_str(&form), WORD_MAX).n;
+        memcpy(ret, form.p, n);
+    }
+    buf_release(&form);
+    return n;
+}
+
 static size_t lower(struct str word, char ret[WORD_MAX])
 {
-    size_t n = word.n < WORD_MAX ? word.n : WORD_MAX;
+    size_t n = unicode_is_ascii(word) ? 0 : search_form(word, ret);
 
+    if (n)
+        return n;
+    n = word.n < WORD_MAX ? word.n : WORD_MAX;
     for (size_t i = 0; i < n; i++)
         ret[i] = is_upper(word.p[i]) ? (char)(word.p[i] + 32) : word.p[i];
     return n;

@@ -43,6 +43,27 @@ TEST(test_words__names_are_cut_where_people_read_them)
     assert_cut(" -- ", NULL, 0);
 }
 
+TEST(test_words__other_scripts_are_cut_and_folded_too)
+{
+    assert_cut("files\xe2\x80\x94"
+               "folders",
+               (const char *const[]){"files", "folders"}, 2);
+    assert_cut("caf\xc3\xa9\xe2\x80\xa6", (const char *const[]){"cafe"}, 1);
+    assert_int_equal(stem("\xc3\x9c"
+                          "bersicht"),
+                     stem("u\xcc\x88"
+                          "BERSICHT"));
+    assert_int_equal(stem("stra\xc3\x9f"
+                          "e"),
+                     stem("STRASSE"));
+    assert_int_equal(stem("\xef\xbd\x86\xef\xbd\x89\xef\xbd\x8c\xef\xbd\x85"), stem("file"));
+    assert_int_equal(stem("\xef\xac\x81le"), stem("file"));
+    assert_int_equal(stem("\xd0\xa4\xd0\x90\xd0\x99\xd0\x9b"),
+                     stem("\xd1\x84\xd0\xb0\xd0\xb9\xd0\xbb"));
+    assert_int_not_equal(stem("\xe6\x96\x87"), stem("\xe6\x9b\xb8"));
+    assert_int_not_equal(stem("\xff\xfe"), stem("\xff\xfd")); /* not UTF-8: as it is */
+}
+
 TEST(test_words__forms_of_a_word_have_one_stem)
 {
     static const char *const pairs[][2] = {
