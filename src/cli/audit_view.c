@@ -7,6 +7,7 @@
 #include "audit/event_json.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/unicode.h"
 #include "json/read.h"
 
 #include <inttypes.h>
@@ -43,21 +44,6 @@ static const struct look *look_of(struct str outcome)
     return &unknown_look;
 }
 
-/* Columns that the text takes on a screen, approximately: one for each character. */
-static size_t width_of(struct str s)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < s.n; i++)
-        n += ((unsigned char)s.p[i] & 0xc0) != 0x80;
-    return n;
-}
-
-static void pad(struct buf *out, size_t from, size_t width)
-{
-    for (size_t n = width_of(str_n(out->p + from, out->n - from)); n < width; n++)
-        buf_addc(out, ' ');
-}
-
 /* Adds the text escaped, cut and padded, then two blanks. */
 static void add_cell(struct buf *out, struct str text, size_t width)
 {
@@ -65,7 +51,7 @@ static void add_cell(struct buf *out, struct str text, size_t width)
     if (text.n == 0)
         buf_addc(out, '-');
     log_escape(out, text, LONGEST_CELL);
-    pad(out, from, width);
+    unicode_pad(out, from, width);
     buf_addz(out, "  ");
 }
 
@@ -74,7 +60,7 @@ static size_t cell_width(struct str text)
     struct buf b;
     buf_init(&b, 16 * LONGEST_CELL);
     log_escape(&b, text, LONGEST_CELL);
-    size_t n = width_of(buf_str(&b));
+    size_t n = unicode_columns(buf_str(&b));
     buf_release(&b);
     return n;
 }
@@ -92,7 +78,7 @@ static void add_outcome(struct buf *out, struct str outcome, size_t width, bool 
     size_t from = out->n;
     buf_addf(out, "%s ", look->symbol);
     log_escape(out, outcome, LONGEST_CELL);
-    pad(out, from, width);
+    unicode_pad(out, from, width);
     if (colour)
         buf_addz(out, "\033[0m");
 }

@@ -45,6 +45,19 @@ TEST(test_audit_view__aligns_its_columns_and_says_outcomes_in_words)
     buf_release(&b);
 }
 
+TEST(test_audit_view__wide_characters_and_marks_keep_the_columns)
+{
+    struct execution x[] = {sample("files", "\xe8\xaf\xbb\xe5\x8f\x96", "ok"),
+                            sample("files", "cafe\xcc\x81", "ok"), sample("files", "read", "ok")};
+    struct buf b;
+    buf_init(&b, 1 << 16);
+    rows(&b, x, 3, false);
+    assert_non_null(strstr(b.p, "  \xe8\xaf\xbb\xe5\x8f\x96  ✔"));
+    assert_non_null(strstr(b.p, "  cafe\xcc\x81  ✔"));
+    assert_non_null(strstr(b.p, "  read  ✔"));
+    buf_release(&b);
+}
+
 TEST(test_audit_view__colours_only_when_asked)
 {
     struct execution x = sample("files", "echo", "tool_error");
