@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "crypto/hash.h"
 #include "identity/grant.h"
+#include "identity/user_admin.h"
 
 #define MAX_BYTES (16u * 1024 * 1024)
 
@@ -89,6 +90,36 @@ static void on_created(struct write_job *job)
                 arena_printf(k->j.mem, "Location: /api/v1/keys/%.*s\r\n", STR_ARG(k->made.row.id)));
 }
 
+static void create(struct keys_job *k)
+{
+    key_new_fill(&k->wanted, clock_life_ms(), k->j.mem, &k->made);
+    memcpy(k->ops, k->made.ops, k->made.n * sizeof(*k->ops));
+    write_told(k, k->made.n, &k->made.row, "key/create", on_created);
+}
+
+/* The name of the key's user can be encoded in two ways: a user that exists keeps its own. */
+static bool run_user(struct read_job *job, struct store *store)
+{
+    struct keys_job *k = container_of(job, struct keys_job, read);
+    struct str tenant = k->wanted.tenant.p ? k->wanted.tenant : STR("default");
+    struct user_row *row = NULL;
+
+    if (!user_find(store, tenant, k->wanted.user, k->j.mem, &row, &job->err))
+        return false;
+    k->wanted.user = row ? row->name : user_name_composed(k->wanted.user, k->j.mem);
+    return true;
+}
+
+static void on_user(struct read_job *job)
+{
+    struct keys_job *k = container_of(job, struct keys_job, read);
+
+    if (job->ok)
+        create(k);
+    else
+        api_job_refuse(&k->j, &job->err);
+}
+
 void api_create_key(struct api_call *c)
 {
     struct keys_job *k = api_job_new(sizeof(*k), MAX_BYTES, c);
@@ -106,9 +137,14 @@ void api_create_key(struct api_call *c)
         api_job_refuse(&k->j, &err);
         return;
     }
-    key_new_fill(wanted, clock_life_ms(), k->j.mem, &k->made);
-    memcpy(k->ops, k->made.ops, k->made.n * sizeof(*k->ops));
-    write_told(k, k->made.n, &k->made.row, "key/create", on_created);
+    struct str user = wanted->user.p ? user_name_composed(wanted->user, k->j.mem) : STR_NONE;
+    if (user.p == wanted->user.p) {
+        create(k);
+        return;
+    }
+    k->read = (struct read_job){.run = run_user, .done = on_user};
+    if (!lane_query(c->sv->lanes, &k->read))
+        api_job_busy(&k->j);
 }
 
 /* List. */

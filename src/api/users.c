@@ -165,22 +165,6 @@ static bool may_change(struct users_job *u)
     return false;
 }
 
-void api_create_user(struct api_call *c)
-{
-    struct users_job *u = api_job_new(sizeof(*u), MAX_BYTES, c);
-    struct user_body b = {.role = ROLE_MEMBER};
-
-    if (!api_bind(c, js_root(&c->doc), &body_user, &b, NULL, NULL) ||
-        !api_tenant(c, b.tenant, &b.tenant)) {
-        api_job_drop(&u->j);
-        return;
-    }
-    u->wanted = (struct user_request){
-        .verb = USER_CREATE, .tenant = b.tenant, .name = b.username, .role = b.role};
-    if (may_change(u))
-        change_hashed(u, b.password);
-}
-
 /* The user that the path and ?tenant= name.  NULL: the refusal was sent. */
 static struct users_job *job_of_named(struct api_call *c, enum user_verb verb)
 {
@@ -202,7 +186,12 @@ static struct str tenant_of(const struct users_job *u)
 static bool run_find(struct read_job *job, struct store *store)
 {
     struct users_job *u = container_of(job, struct users_job, read);
-    return store_user_by_name(store, tenant_of(u), u->wanted.name, u->j.mem, &u->row, &job->err);
+
+    if (!user_find(store, tenant_of(u), u->wanted.name, u->j.mem, &u->row, &job->err))
+        return false;
+    if (u->row)
+        u->wanted.name = u->row->name;
+    return true;
 }
 
 static void find(struct users_job *u, bool (*run)(struct read_job *job, struct store *store),
@@ -211,6 +200,51 @@ static void find(struct users_job *u, bool (*run)(struct read_job *job, struct s
     u->read = (struct read_job){.run = run, .done = done};
     if (!lane_query(u->j.call->sv->lanes, &u->read))
         api_job_busy(&u->j);
+}
+
+static bool is_composed(const struct users_job *u)
+{
+    return user_name_composed(u->wanted.name, u->j.mem).p == u->wanted.name.p;
+}
+
+/* A user with the name as it was typed is of an older version, and keeps it. */
+static void on_name_looked_up(struct read_job *job)
+{
+    struct users_job *u = container_of(job, struct users_job, read);
+
+    if (!job->ok) {
+        api_job_refuse(&u->j, &job->err);
+        return;
+    }
+    if (!u->row)
+        u->wanted.name = user_name_composed(u->wanted.name, u->j.mem);
+    u->row = NULL;
+    change_hashed(u, u->password);
+}
+
+static void create(struct users_job *u, struct str password)
+{
+    u->password = password;
+    if (is_composed(u))
+        change_hashed(u, password);
+    else
+        find(u, run_find, on_name_looked_up);
+}
+
+void api_create_user(struct api_call *c)
+{
+    struct users_job *u = api_job_new(sizeof(*u), MAX_BYTES, c);
+    struct user_body b = {.role = ROLE_MEMBER};
+
+    if (!api_bind(c, js_root(&c->doc), &body_user, &b, NULL, NULL) ||
+        !api_tenant(c, b.tenant, &b.tenant)) {
+        api_job_drop(&u->j);
+        return;
+    }
+    u->wanted = (struct user_request){
+        .verb = USER_CREATE, .tenant = b.tenant, .name = b.username, .role = b.role};
+    if (may_change(u))
+        create(u, b.password);
 }
 
 static void refuse_unknown(struct users_job *u)
@@ -327,6 +361,10 @@ void api_end_user_login(struct api_call *c)
     if (!u)
         return;
     u->wanted.login = c->match.params[1];
-    if (may_change(u))
+    if (!may_change(u))
+        return;
+    if (is_composed(u))
         change(u);
+    else
+        find(u, run_find, on_found);
 }

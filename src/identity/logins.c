@@ -9,6 +9,7 @@
 #include "crypto/hash.h"
 #include "identity/password.h"
 #include "identity/proxy.h"
+#include "identity/user_admin.h"
 
 #include <stdlib.h>
 
@@ -398,7 +399,7 @@ static bool run_user(struct read_job *job, struct store *store)
     struct login_call *c = container_of(job, struct login_call, read);
 
     /* Sign-ins are read even for an unknown name, so that both cases cost the same. */
-    return store_user_by_name(store, c->tenant, c->name, c->mem, &c->row, &job->err) &&
+    return user_find(store, c->tenant, c->name, c->mem, &c->row, &job->err) &&
            store_logins_page(store, c->tenant, c->row ? c->row->id : STR(NO_USER), STR_NONE,
                              LOGIN_MAX_PER_USER, c->mem, &c->live, &c->n_live, &job->err);
 }
@@ -428,12 +429,13 @@ static void on_user(struct read_job *job)
     answer(c, LOGIN_BUSY);
 }
 
-/* The key that counts wrong passwords for this name from this network.  A name may contain any
- * bytes, so lengths separate the parts. */
+/* The key that counts wrong passwords for this name from this network, in any encoding of its
+ * accents.  A name may contain any bytes, so lengths separate the parts. */
 static struct str attempt_of(const struct login_call *c)
 {
-    return arena_printf(c->mem, "%zu:%.*s%zu:%.*s%.*s", c->tenant.n, STR_ARG(c->tenant), c->name.n,
-                        STR_ARG(c->name), STR_ARG(c->network));
+    struct str name = user_name_composed(c->name, c->mem);
+    return arena_printf(c->mem, "%zu:%.*s%zu:%.*s%.*s", c->tenant.n, STR_ARG(c->tenant), name.n,
+                        STR_ARG(name), STR_ARG(c->network));
 }
 
 bool logins_login(struct logins *l, struct login_call *c)

@@ -2,6 +2,7 @@
 /* A user's id is derived from tenant and name (key_user_id()), so no lookup is needed. */
 #include "identity/user_admin.h"
 
+#include "base/unicode.h"
 #include "base/utf8.h"
 #include "identity/key_admin.h"
 
@@ -29,6 +30,28 @@ bool user_request_check(const struct user_request *r, struct error *err)
                          "a user's name has 1 to %d bytes without blanks; choose another",
                          KEY_NAME_MAX);
     return key_request_check(&as_key, err);
+}
+
+struct str user_name_composed(struct str name, struct arena *mem)
+{
+    struct str composed = unicode_mapped(name, UNICODE_NFC, mem);
+    return composed.p && composed.n <= KEY_NAME_MAX ? composed : name;
+}
+
+/* A name with two encodings costs two lookups whether it exists or not. */
+bool user_find(struct store *s, struct str tenant, struct str name, struct arena *mem,
+               struct user_row **ret_row, struct error *err)
+{
+    struct str composed = user_name_composed(name, mem);
+    struct user_row *other = NULL;
+
+    if (!store_user_by_name(s, tenant, name, mem, ret_row, err))
+        return false;
+    if (composed.p != name.p && !store_user_by_name(s, tenant, composed, mem, &other, err))
+        return false;
+    if (!*ret_row)
+        *ret_row = other;
+    return true;
 }
 
 const char *user_verb_name(enum user_verb verb)

@@ -35,6 +35,14 @@ void user_change_fill(const struct user_request *r, int64_t now_ms, struct user_
 must_check bool user_change_check(const struct user_request *r, const struct user_change *c,
                                   struct error *err);
 
+/* The name that a new user gets: with composed letters (NFC), because a person cannot see how an
+ * accent is encoded.  In mem, or `name` itself if it is so. */
+struct str user_name_composed(struct str name, struct arena *mem);
+/* A user without issuer, by name, in either encoding of its accents.  Users of older versions have
+ * the name that was typed, so the name as given comes first. */
+must_check bool user_find(struct store *s, struct str tenant, struct str name, struct arena *mem,
+                          struct user_row **ret_row, struct error *err);
+
 /* Writes members of an open object: id, device, ip_address … */
 void login_write(struct js_writer *w, const struct login_row *row);
 /* Writes {"sessions":[…],"count":…}. */

@@ -425,3 +425,18 @@ def test_secrets__are_in_no_log_and_no_event(people):
         told += json.dumps(people.stored.rows(name), default=str)
     for secret in (PASSWORD, 'not the password', ada.refresh, tokens['refresh_token'], ada.access, tokens['access_token']):
         assert secret not in told
+
+
+def test_names__are_the_same_in_either_encoding_of_accents(people):
+    typed, composed = 'jose\u0301', 'jos\u00e9'
+    people.user('create', typed)
+    assert people.try_login(typed).json()['user']['username'] == composed
+    jose = people.login(composed)
+    assert jose.id in people.user('sessions', typed)
+    assert user(people.hf, 'create', composed, env=people.env).returncode == 6
+    people.user('sessions', typed, '--revoke', jose.id)
+    assert wait_for(jose.ended)
+    made = commands.run(people.hf, 'key', 'create', '--user', typed, '--json', env=people.env)
+    assert json.loads(made.stdout)['user_id'] == jose.tokens['user']['id']
+    people.user('disable', typed)
+    assert people.try_login(composed).status == 401

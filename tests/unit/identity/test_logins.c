@@ -127,6 +127,20 @@ static struct login_call *begin_login(struct rig *r, const char *name, const cha
     return c;
 }
 
+#define JOSE_TYPED "jose\xcc\x81"   /* an accent of its own */
+#define JOSE_COMPOSED "jos\xc3\xa9" /* one letter */
+
+static void add_user(struct rig *r, const char *id, const char *name, const char *password)
+{
+    struct user_row user = {.id = str_of(id),
+                            .tenant = STR("acme"),
+                            .name = str_of(name),
+                            .role = ROLE_MEMBER,
+                            .password = str_of(password),
+                            .created_ms = NOW};
+    write_one(r, (struct store_op){.kind = OP_USER_CREATE, .user = &user});
+}
+
 static struct login_call *login(struct rig *r, const char *name, const char *password,
                                 const char *address)
 {
@@ -490,5 +504,48 @@ TEST(test_watch__the_next_token_of_a_sign_in_lets_a_stream_live_on)
     identity_revoked(r.id, q.who.credential);
     while (n_told < 2)
         loop_turn(r.loop);
+    rig_close(&r);
+}
+
+TEST(test_logins__a_name_is_found_in_either_encoding_of_its_accents)
+{
+    struct rig r;
+
+    rig_open(&r);
+    add_user(&r, "20000000-0000-8000-8000-000000000002", JOSE_COMPOSED, "new");
+    assert_int_equal(login(&r, JOSE_COMPOSED, "new", "192.0.2.1")->result, LOGIN_OK);
+    assert_int_equal(login(&r, JOSE_TYPED, "new", "192.0.2.1")->result, LOGIN_OK);
+    assert_int_equal(login(&r, "jose", "new", "192.0.2.1")->result, LOGIN_REFUSED);
+    assert_int_equal(login(&r, "JOS\xc3\x89", "new", "192.0.2.1")->result, LOGIN_REFUSED);
+    rig_close(&r);
+}
+
+/* A user whose name was stored as it was typed, beside another with the composed name. */
+TEST(test_logins__a_stored_name_is_found_as_it_was_typed)
+{
+    struct rig r;
+
+    rig_open(&r);
+    add_user(&r, "20000000-0000-8000-8000-000000000002", JOSE_TYPED, "old");
+    assert_int_equal(login(&r, JOSE_TYPED, "old", "192.0.2.1")->result, LOGIN_OK);
+    add_user(&r, "20000000-0000-8000-8000-000000000003", JOSE_COMPOSED, "new");
+    assert_int_equal(login(&r, JOSE_TYPED, "old", "192.0.2.1")->result, LOGIN_OK);
+    assert_int_equal(login(&r, JOSE_TYPED, "new", "192.0.2.1")->result, LOGIN_REFUSED);
+    assert_int_equal(login(&r, JOSE_COMPOSED, "new", "192.0.2.1")->result, LOGIN_OK);
+    rig_close(&r);
+}
+
+TEST(test_logins__both_encodings_of_a_name_share_one_lockout)
+{
+    struct rig r;
+
+    rig_open(&r);
+    add_user(&r, "20000000-0000-8000-8000-000000000002", JOSE_COMPOSED, "new");
+    for (int i = 0; i < LOGIN_NETWORK_FAILURES; i++)
+        assert_int_equal(
+            login(&r, i % 2 ? JOSE_TYPED : JOSE_COMPOSED, "wrong", "192.0.2.1")->result,
+            LOGIN_REFUSED);
+    assert_int_equal(login(&r, JOSE_COMPOSED, "new", "192.0.2.1")->result, LOGIN_REFUSED);
+    assert_int_equal(login(&r, JOSE_TYPED, "new", "192.0.2.1")->result, LOGIN_REFUSED);
     rig_close(&r);
 }
