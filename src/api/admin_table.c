@@ -192,6 +192,8 @@ const struct api_answer user_create_answers[] = {
     BAD_TYPE,
     {0},
 };
+const struct api_answer accounts_answers[] = {
+    {200, "AccountList", "A page of users, by tenant and name."}, {0}};
 const struct api_answer account_answers[] = {{200, "Account", "The user."}, {0}};
 const struct api_answer account_patch_answers[] = {
     {200, "Account", "The user after the change."}, TOO_LARGE, BAD_TYPE, {0}};
@@ -341,6 +343,8 @@ const struct api_member account_members[] = {
     {"disabled", "boolean", NULL, true, NULL, NULL, "Whether the user is disabled."},
     {0},
 };
+const struct api_member account_list_members[] = {
+    {"users", "array", "Account", true, NULL, NULL, "By tenant and name."}, PAGE_MEMBERS, {0}};
 const struct api_member account_login_members[] = {
     {"id", "string", NULL, true, "uuid", NULL, "The sign-in's id."},
     {"ip_address", "string", NULL, true, NULL, NULL, "Address of the last use."},

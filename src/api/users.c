@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /users: makes users, gives them passwords, disables and enables them, and ends their sign-ins.
+/* /users (users_list.c lists them): makes users, gives them passwords, disables and enables them, and ends their sign-ins.
  * After the commit of a change to an existing user, on_changed() tells the identity service and
  * then answers.  The commit also appends an event to the chain of the user's tenant. */
 #include "api/admin_bodies.h"
@@ -44,11 +44,7 @@ static void write_user(struct users_job *u, const struct user_row *row)
 
     js_begin(&w, &u->j.out);
     js_object(&w);
-    js_kv_string(&w, "id", row->id);
-    js_kv_string(&w, "username", row->name);
-    js_kv_string(&w, "tenant_id", row->tenant);
-    js_kv_string(&w, "role", str_of(role_name(row->role)));
-    js_kv_bool(&w, "disabled", row->ended_ms != 0);
+    user_write(&w, row);
     js_object_end(&w);
 }
 

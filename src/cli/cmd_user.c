@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast user create|passwd|disable|enable|sessions: a client of /api/v1/users.  The command reads a
+/* holdfast user create|list|passwd|disable|enable|sessions: a client of /api/v1/users.  The command reads a
  * password from the terminal, a file or standard input, never from the command line. */
 #include "cli/cli.h"
 
+#include "base/log.h"
 #include "cli/password.h"
 #include "cli/source.h"
 #include "crypto/hash.h"
+#include "identity/key_admin.h"
 #include "identity/user_admin.h"
 #include "json/read.h"
 #include "json/write.h"
@@ -98,6 +100,66 @@ static bool run_secret(struct user_cmd *c, struct error *err)
     return take_password(c, err) && change(c, err);
 }
 
+/* list */
+
+static bool list_page(struct user_cmd *c, struct str cursor, struct str *ret_json,
+                      struct error *err)
+{
+    struct arena *mem = c->cli->mem;
+    struct str tenant = c->wanted.tenant;
+
+    return control_get(c->source.control,
+                       arena_printf(mem, "/api/v1/users?limit=%d%s%.*s%s%.*s", STORE_PAGE_MAX,
+                                    tenant.p ? "&tenant=" : "", STR_ARG(tenant),
+                                    cursor.p ? "&cursor=" : "", STR_ARG(cursor)),
+                       mem, ret_json, err);
+}
+
+static void add_user(struct user_cmd *c, const struct js_doc *doc, const struct js_node *user,
+                     bool is_first)
+{
+    struct arena *mem = c->cli->mem;
+
+    if (c->json) {
+        buf_addstr(&c->out, js_raw(doc, user));
+        buf_addc(&c->out, '\n');
+        return;
+    }
+    if (is_first)
+        buf_addf(&c->out, "%-36s  %-8s %-8s %-12s  %s\n", "ID", "STATE", "ROLE", "TENANT", "NAME");
+    buf_addf(&c->out, "%-36.*s  %-8s %-8.*s %-12.*s  ", STR_ARG(source_text(doc, user, "id", mem)),
+             js_type_is(js_get(doc, user, STR("disabled")), JS_TRUE) ? "disabled" : "active",
+             STR_ARG(source_text(doc, user, "role", mem)),
+             STR_ARG(source_text(doc, user, "tenant_id", mem)));
+    log_escape(&c->out, source_text(doc, user, "username", mem), KEY_NAME_MAX);
+    buf_addc(&c->out, '\n');
+}
+
+static bool run_list(struct user_cmd *c, struct error *err)
+{
+    struct key_request named = {.tenant = c->wanted.tenant};
+    struct str cursor = STR_NONE, json;
+    struct js_doc doc;
+    size_t n = 0;
+
+    if (!key_request_check(&named, err) || !source_open(c->cli, SOURCE_READS, &c->source, err))
+        return false;
+    do {
+        if (!list_page(c, cursor, &json, err) || !source_parse(json, c->cli->mem, &doc, err))
+            return false;
+        const struct js_node *users = js_get(&doc, js_root(&doc), STR("users"));
+        for (const struct js_node *u = js_first(&doc, users); u; u = js_next(&doc, users, u))
+            add_user(c, &doc, u, n++ == 0);
+        cursor = js_text(&doc, js_get(&doc, js_root(&doc), STR("next_cursor")), c->cli->mem);
+    } while (cursor.p);
+    if (!n && !c->json && named.tenant.p)
+        fprintf(stderr, "tenant %.*s has no users; without --tenant all users are listed\n",
+                STR_ARG(named.tenant));
+    else if (!n && !c->json)
+        fprintf(stderr, "there are no users yet; make one with `holdfast user create NAME`\n");
+    return true;
+}
+
 /* sessions */
 
 static void add_row(struct user_cmd *c, const struct js_doc *doc, const struct js_node *row)
@@ -170,6 +232,7 @@ static const struct user_cmd_verb verbs[] = {
      {"--tenant", "--role", "--password-file", "--data", "--url", "--json"},
      run_secret,
      "can sign in now: POST /api/v1/auth/login"},
+    {"list", USER_REVOKE, {"--tenant", "--data", "--url", "--json"}, run_list, NULL},
     {"passwd",
      USER_PASSWD,
      {"--tenant", "--password-file", "--data", "--url", "--json"},
@@ -213,16 +276,19 @@ int cmd_user(struct cli *cli)
         for (size_t k = 0; k < countof(verbs); k++)
             cli_nearest_offer(&near, verbs[k].name);
         return cli_unknown_verb(cli, &near,
-                                "user needs one of create, passwd, disable, enable or sessions");
+                                "user needs one of create, list, passwd, disable, enable or sessions");
     }
-    if (cli->n_args != 2)
-        return cli_usage(cli, "user %s takes the name of one user", verbs[i].name);
+    bool takes_name = verbs[i].run != run_list;
+    if (cli->n_args != 1 + takes_name)
+        return cli_usage(
+            cli, takes_name ? "user %s takes the name of one user" : "user %s takes no name",
+            verbs[i].name);
     const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));
     if (flag)
         return cli_usage(cli, "user %s does not take %s", verbs[i].name, flag);
     c.wanted = (struct user_request){.verb = verbs[i].verb,
                                      .tenant = str_of(cli_flag(cli, "--tenant")),
-                                     .name = str_of(cli->args[1]),
+                                     .name = takes_name ? str_of(cli->args[1]) : STR_NONE,
                                      .role = ROLE_MEMBER};
     buf_init(&c.out, SIZE_MAX / 4);
     bool ok = run_verb(&c, &verbs[i], &err);

@@ -105,7 +105,7 @@ static const struct cli_flag key_flags[] = {
     END,
 };
 static const struct cli_flag user_flags[] = {
-    {"--tenant", "NAME", "tenant of the user (default: default)"},
+    {"--tenant", "NAME", "tenant of the user (default: default; list: all)"},
     {"--role", "ROLE", "admin, member, auditor or service (create; default: member)"},
     {"--password-file", "FILE",
      "file whose first line is the password, or - for standard input (create, passwd; default: ask "
@@ -193,9 +193,10 @@ static const struct cli_command own[] = {
     {
         .name = "user",
         .group = "Run",
-        .usage =
-            "create NAME | passwd NAME | disable NAME | enable NAME | sessions NAME [--revoke ID]",
-        .summary = "Create, disable and enable users with passwords; list and end their sign-ins.",
+        .usage = "create NAME | list | passwd NAME | disable NAME | enable NAME | sessions NAME "
+                 "[--revoke ID]",
+        .summary =
+            "Create, list, disable and enable users with passwords; list and end their sign-ins.",
         .examples = {"holdfast user create ada --role admin",
                      "holdfast user sessions ada --revoke all"},
         .flags = user_flags,

@@ -112,6 +112,15 @@ bool user_change_check(const struct user_request *r, const struct user_change *c
                            "create`");
 }
 
+void user_write(struct js_writer *w, const struct user_row *row)
+{
+    js_kv_string(w, "id", row->id);
+    js_kv_string(w, "username", row->name);
+    js_kv_string(w, "tenant_id", row->tenant);
+    js_kv_string(w, "role", str_of(role_name(row->role)));
+    js_kv_bool(w, "disabled", row->ended_ms != 0);
+}
+
 void login_write(struct js_writer *w, const struct login_row *row)
 {
     js_kv_string(w, "id", row->id);

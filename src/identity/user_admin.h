@@ -43,6 +43,8 @@ struct str user_name_composed(struct str name, struct arena *mem);
 must_check bool user_find(struct store *s, struct str tenant, struct str name, struct arena *mem,
                           struct user_row **ret_row, struct error *err);
 
+/* Writes members of an open object: id, username, tenant_id, role, disabled. */
+void user_write(struct js_writer *w, const struct user_row *row);
 /* Writes members of an open object: id, device, ip_address … */
 void login_write(struct js_writer *w, const struct login_row *row);
 /* Writes {"sessions":[…],"count":…}. */

@@ -258,6 +258,35 @@ static bool user_by_name(struct store *store, struct store_call *c, struct error
     return true;
 }
 
+static int by_tenant_and_name(const void *a, const void *b)
+{
+    const struct user_row *one = a, *other = b;
+    int order = str_cmp(one->tenant, other->tenant);
+    return order ? order : str_cmp(one->name, other->name);
+}
+
+static bool users_page(struct store *store, struct store_call *c, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    struct user_row after = {.tenant = c->name.p ? c->name : STR(""),
+                             .name = c->after.p ? c->after : STR("")};
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    struct user_row *rows = arena_zalloc(c->mem, (s->n_users + 1) * sizeof(*rows));
+    for (size_t i = 0; i < s->n_users; i++)
+        if (!s->users[i].issuer.p && (!c->tenant.p || str_eq(s->users[i].tenant, c->tenant)) &&
+            by_tenant_and_name(&s->users[i], &after) > 0) {
+            rows[n] = s->users[i];
+            mem_copy_texts(c->mem, &rows[n++], mem_user_texts, MEM_USER_TEXTS);
+        }
+    pthread_mutex_unlock(&s->lock);
+    qsort(rows, n, sizeof(*rows), by_tenant_and_name);
+    c->rows = rows;
+    c->n = n < c->limit ? n : c->limit;
+    return true;
+}
+
 static struct login_row *login_copy(struct arena *mem, const struct login_row *row)
 {
     return mem_copy_row(mem, row, sizeof(*row), login_texts, countof(login_texts));
@@ -327,9 +356,7 @@ const struct mem_op mem_login_ops[] = {
 };
 
 const struct verb_handler mem_login_verbs[] = {
-    {VERB_USER_BY_NAME, user_by_name},
-    {VERB_LOGIN_GET, login_get},
-    {VERB_LOGIN_BY_HASH, login_by_hash},
-    {VERB_LOGINS_PAGE, logins_page},
-    {0},
+    {VERB_USER_BY_NAME, user_by_name}, {VERB_USERS_PAGE, users_page},
+    {VERB_LOGIN_GET, login_get},       {VERB_LOGIN_BY_HASH, login_by_hash},
+    {VERB_LOGINS_PAGE, logins_page},   {0},
 };

@@ -196,6 +196,20 @@ const struct sql_read sql_registry_reads[] = {
      {{"SELECT @ FROM users WHERE tenant_id = ?1 AND name = ?2 AND issuer IS NULL"},
       {"SELECT @ FROM mcp.users WHERE tenant_id = $1::text AND name = $2::text "
        "AND issuer IS NULL"}}},
+    {VERB_USERS_PAGE,
+     &sql_user,
+     {CALL_ARG(ARG_TEXT, tenant), CALL_ARG(ARG_FROM, name), CALL_ARG(ARG_FROM, after), {ARG_LIMIT}},
+     by_tenant,
+     {{"SELECT @ FROM users WHERE ?1 IS NULL AND issuer IS NULL AND (tenant_id, name) > (?2, ?3) "
+       "ORDER BY tenant_id, name LIMIT ?4",
+       "SELECT @ FROM users WHERE tenant_id = ?1 AND issuer IS NULL "
+       "AND (tenant_id, name) > (?2, ?3) ORDER BY name LIMIT ?4"},
+      {"SELECT @ FROM mcp.users WHERE $1::text IS NULL AND issuer IS NULL "
+       "AND (tenant_id COLLATE \"C\", name COLLATE \"C\") > ($2::text, $3::text) "
+       "ORDER BY tenant_id COLLATE \"C\", name COLLATE \"C\" LIMIT $4::bigint",
+       "SELECT @ FROM mcp.users WHERE tenant_id = $1::text AND issuer IS NULL "
+       "AND (tenant_id COLLATE \"C\", name COLLATE \"C\") > ($2::text, $3::text) "
+       "ORDER BY name COLLATE \"C\" LIMIT $4::bigint"}}},
     {VERB_LOGIN_GET,
      &sql_login,
      {CALL_ARG(ARG_UUID, id)},

@@ -36,6 +36,7 @@ struct store;
     X(KEYS_PAGE, keys_page, PAGE)                                                                  \
     X(USER_GET, user_get, ROW)                                                                     \
     X(USER_BY_NAME, user_by_name, ROW)                                                             \
+    X(USERS_PAGE, users_page, PAGE)                                                                \
     X(LOGIN_GET, login_get, ROW)                                                                   \
     X(LOGIN_BY_HASH, login_by_hash, ROW)                                                           \
     X(LOGINS_PAGE, logins_page, PAGE)                                                              \
@@ -263,6 +264,19 @@ must_check static inline bool store_user_by_name(struct store *s, struct str ten
     return store_row(
         s, &(struct store_call){VERB_USER_BY_NAME, .tenant = tenant, .name = name, .mem = mem},
         ret_row, err);
+}
+/* Users without issuer, of one tenant or of all (absent), sorted by tenant and name.  The page
+ * begins after the user `after_name` of `after_tenant`. */
+must_check static inline bool store_users_page(struct store *s, struct str tenant,
+                                               struct str after_tenant, struct str after_name,
+                                               unsigned limit, struct arena *mem,
+                                               struct user_row **ret_rows, size_t *ret_n,
+                                               struct error *err)
+{
+    return store_rows(s,
+                      &(struct store_call){VERB_USERS_PAGE, .tenant = tenant, .name = after_tenant,
+                                           .after = after_name, .limit = limit, .mem = mem},
+                      ret_rows, ret_n, err);
 }
 /* The login of a device, also when revoked. */
 must_check static inline bool store_login_get(struct store *s, struct str id, struct arena *mem,

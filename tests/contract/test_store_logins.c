@@ -2,6 +2,8 @@
 /* What every store promises about users with passwords and where they are signed in. */
 #include "store_contract.h"
 
+#include "base/buf.h"
+
 #define USER "20000000-0000-8000-8000-000000"
 #define LOGIN "30000000-0000-7000-8000-000000"
 #define DAY (24 * HOUR)
@@ -29,6 +31,76 @@ static struct user_row *named(struct fixture *f, const char *name)
     struct user_row *row = NULL;
     check(f, store_user_by_name(f->store, STR("acme"), str_of(name), f->mem, &row, &f->err));
     return row;
+}
+
+static void add_user(struct fixture *f, int n, const char *tenant, const char *name)
+{
+    struct user_row row = {.id = arena_printf(f->mem, USER "%06d", n),
+                           .tenant = str_of(tenant),
+                           .name = str_of(name),
+                           .role = ROLE_AUDITOR,
+                           .password = STR("$argon2id$one"),
+                           .created_ms = NOW};
+    assert_int_equal(on_user(f, OP_USER_CREATE, row), VERDICT_OK);
+}
+
+/* The page as "tenant/name tenant/name". */
+static void assert_page(struct fixture *f, const char *tenant, const char *after_tenant,
+                        const char *after_name, unsigned limit, const char *expected)
+{
+    struct user_row *rows = NULL;
+    struct buf text;
+    size_t n = 0;
+
+    check(f, store_users_page(f->store, str_of(tenant), str_of(after_tenant), str_of(after_name),
+                              limit, f->mem, &rows, &n, &f->err));
+    buf_init(&text, 4096);
+    for (size_t i = 0; i < n; i++)
+        buf_addf(&text, "%s%.*s/%.*s", i ? " " : "", STR_ARG(rows[i].tenant),
+                 STR_ARG(rows[i].name));
+    assert_str(buf_str(&text), expected);
+    buf_release(&text);
+}
+
+static void users_in_pages(struct fixture *f)
+{
+    struct user_row *rows = NULL;
+    size_t n = 0;
+
+    assert_page(f, NULL, NULL, NULL, 10, "");
+    add_user(f, 1, "acme", "bob");
+    add_user(f, 2, "acme", "Zoe");
+    add_user(f, 3, "acme", "\xc3\xa9ve");
+    add_user(f, 4, "acme-2", "ada");
+    add_user(f, 5, "Beta", "ada");
+    struct user_row foreign = {.id = STR(USER "000006"),
+                               .tenant = STR("acme"),
+                               .name = STR("carl"),
+                               .role = ROLE_MEMBER,
+                               .issuer = STR("https://issuer.example"),
+                               .created_ms = NOW};
+    assert_int_equal(on_user(f, OP_USER_ENSURE, foreign), VERDICT_OK);
+    assert_page(f, NULL, NULL, NULL, 10, "Beta/ada acme/Zoe acme/bob acme/\xc3\xa9ve acme-2/ada");
+    assert_page(f, "acme", NULL, NULL, 10, "acme/Zoe acme/bob acme/\xc3\xa9ve");
+    assert_page(f, "acme", NULL, NULL, 2, "acme/Zoe acme/bob");
+    assert_page(f, "acme", "acme", "bob", 2, "acme/\xc3\xa9ve");
+    assert_page(f, "acme", "acme", "\xc3\xa9ve", 2, "");
+    assert_page(f, NULL, "Beta", "ada", 2, "acme/Zoe acme/bob");
+    assert_page(f, NULL, "acme", "bob", 2, "acme/\xc3\xa9ve acme-2/ada");
+    assert_page(f, "nobody", NULL, NULL, 10, "");
+    check(f, store_users_page(f->store, STR("Beta"), STR_NONE, STR_NONE, 1, f->mem, &rows, &n,
+                              &f->err));
+    assert_int_equal(n, 1);
+    assert_str(rows[0].id, USER "000005");
+    assert_int_equal(rows[0].role, ROLE_AUDITOR);
+    assert_int_equal(rows[0].created_ms, NOW);
+    assert_false(store_users_page(f->store, STR_NONE, STR_NONE, STR_NONE, STORE_PAGE_MAX + 1,
+                                  f->mem, &rows, &n, &f->err));
+    assert_int_equal(f->err.code, ERR_BAD_INPUT);
+}
+TEST(test_users_page__goes_by_tenant_and_name)
+{
+    on_every_store(users_in_pages);
 }
 
 static struct login_row login(struct fixture *f, int n)

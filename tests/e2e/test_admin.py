@@ -12,7 +12,7 @@ import openapi
 from keys import create
 from rest import Rest, refused
 
-READS = ['/keys', '/servers', '/servers/sample', '/tools', '/servers/sample/tools', '/audit/events', '/audit/executions',
+READS = ['/keys', '/users', '/servers', '/servers/sample', '/tools', '/servers/sample/tools', '/audit/events', '/audit/executions',
          '/audit/verify', '/system']
 
 
@@ -107,6 +107,49 @@ def test_keys__come_page_by_page(people):
     assert not {k['id'] for k in first['keys']} & {k['id'] for k in rest['keys']}
     refused(people['stranger'].get(f"/keys?limit=4&cursor={first['next_cursor']}"), 400, 'bad_cursor')
     refused(people['admin'].get('/keys?limit=201'), 400, 'bad_input')
+
+
+# Users.
+
+def names(page):
+    return [u['username'] for u in page['users']]
+
+
+def test_users__are_listed_by_name_in_their_own_tenant(people):
+    hf, password = people['admin'].holdfast, 'long enough'
+    for name in ('cy', 'ada', 'bob', 'jos\u00e9'):
+        assert people['admin'].post('/users', {'username': name, 'password': password}).status == 201
+    assert people['stranger'].post('/users', {'username': 'ada', 'password': password, 'role': 'auditor'}).status == 201
+    assert people['admin'].patch('/users/bob', {'disabled': True}).status == 200
+    page = people['auditor'].get('/users').json()
+    assert names(page) == ['ada', 'bob', 'cy', 'jos\u00e9'] and page['count'] == 4 and page['next_cursor'] is None
+    assert [u['disabled'] for u in page['users']] == [False, True, False, False]
+    assert page['users'][1] == people['admin'].get('/users/bob').json()
+    assert password not in json.dumps(page) and '$argon2' not in json.dumps(page)
+    strange, = people['stranger'].get('/users').json()['users']
+    assert (strange['tenant_id'], strange['role']) == ('rival', 'auditor')
+    for tenant in ('rival', 'nowhere'):
+        refused(people['admin'].get('/users?tenant=' + tenant), 403, 'denied')
+    assert people['admin'].get('/users?tenant=acme').json() == page
+    everyone = on_socket(hf, 'GET', '/users').json()['users']
+    assert [(u['tenant_id'], u['username']) for u in everyone] == [('acme', n) for n in names(page)] + [('rival', 'ada')]
+    assert on_socket(hf, 'GET', '/users?tenant=nowhere').json()['users'] == []
+
+
+def test_users__come_page_by_page(people):
+    for i in range(5):
+        assert people['admin'].post('/users', {'username': f'u{i}/x', 'password': 'long enough'}).status == 201
+    first = people['admin'].get('/users?limit=3')
+    assert names(first.json()) == ['u0/x', 'u1/x', 'u2/x'] and 'rel="next"' in first.header('link')
+    cursor = first.json()['next_cursor']
+    rest = people['admin'].get(f'/users?limit=3&cursor={cursor}').json()
+    assert names(rest) == ['u3/x', 'u4/x'] and rest['next_cursor'] is None
+    assert people['admin'].get('/users?limit=5').json()['next_cursor'] is None
+    refused(people['stranger'].get(f'/users?limit=3&cursor={cursor}'), 400, 'bad_cursor')
+    refused(people['admin'].get(f'/keys?limit=3&cursor={cursor}'), 400, 'bad_cursor')
+    refused(people['admin'].get('/users?limit=201'), 400, 'bad_input')
+    refused(people['admin'].get('/users?limit=0'), 400, 'bad_input')
+    refused(people['admin'].get('/users?name=u0'), 400, 'bad_input')
 
 
 @pytest.mark.parametrize('own, wider, within', [

@@ -315,6 +315,33 @@ def test_user__complaints(people):
     assert 'ada' not in people.user('sessions', 'ada')
 
 
+def test_user__list_is_for_people_and_for_programs(people):
+    people.user('create', 'bob', '--role', 'auditor', '--tenant', 'other')
+    people.user('disable', 'bob', '--tenant', 'other')
+    lines = people.user('list').splitlines()
+    assert lines[0].split() == ['ID', 'STATE', 'ROLE', 'TENANT', 'NAME']
+    assert [line.split()[1:] for line in lines[1:]] == [['active', 'member', 'default', 'ada'], ['disabled', 'auditor', 'other', 'bob']]
+    assert people.user('list', '--tenant', 'default').splitlines() == lines[:2]
+    row, = [json.loads(line) for line in people.user('list', '--tenant', 'other', '--json').splitlines()]
+    assert (row['username'], row['disabled'], row['role']) == ('bob', True, 'auditor')
+    done = user(people.hf, 'list', '--tenant', 'nowhere', env=people.env)
+    assert done.returncode == 0 and not done.stdout and b'has no users' in done.stderr
+    for args in (['list', 'ada'], ['list', '--role', 'admin'], ['list', '--tenant', 'no/such']):
+        assert user(people.hf, *args, env=people.env).returncode in (1, 2), args
+
+
+def test_user__list_goes_over_pages_and_works_without_a_daemon(people):
+    for number in range(201):
+        with commands.UnixConnection(os.path.join(people.hf.data, 'holdfast.sock')) as connection:
+            body = json.dumps({'user': f'u{number:03}'}).encode()
+            assert connection.request('POST', '/api/v1/keys', {'Host': 'localhost'}, body).status == 201
+    wanted = ['ada'] + [f'u{number:03}' for number in range(201)]
+    for _ in range(2):
+        rows = [json.loads(line) for line in people.user('list', '--json').splitlines()]
+        assert [row['username'] for row in rows] == wanted
+        people.hf.stop()
+
+
 def test_user__works_without_a_daemon(holdfast, database):
     hf = holdfast(settings=REQUIRED, start=False, env=database)
     people = People(Rest(hf), database.get('DATABASE_URL'))
