@@ -229,9 +229,10 @@ void api_end_logins(struct api_call *c);
 /* keys.c */
 void api_create_key(struct api_call *c);
 void api_list_keys(struct api_call *c);
-void api_list_users(struct api_call *c);
 void api_get_key(struct api_call *c);
 void api_revoke_key(struct api_call *c);
+/* users_list.c */
+void api_list_users(struct api_call *c);
 /* users.c */
 void api_create_user(struct api_call *c);
 void api_get_user(struct api_call *c);

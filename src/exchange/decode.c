@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The message step.  The body decides the era, and the headers are checked against it (protocol.md
- * 2.1).  A modern request then goes through a ladder of checks (2.2); the first failure is the
- * answer. */
+/* The message step.  The body decides the era, and the headers are checked against it.  A modern
+ * request then goes through a list of checks; the first failure is the answer. */
 #include "exchange/batch.h"
 #include "exchange/exchange.h"
 

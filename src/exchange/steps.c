@@ -2,27 +2,33 @@
 /* THE SPINE.  The path of one client request, from its bytes to its reply, as a table of steps:
  *
  *   message    parse the bytes: JSON-RPC message, era, method    (decode.c)
- *   identify   find out who is calling, or 401                   (identify.c)
- *   limit      count the request against the quotas, or 429      (limit.c, front/admit.c)   
+ *   identify   find out who is calling, or 401, or 429 after     (identify.c)
+ *              many invalid credentials
+ *   limit      count the request against the quotas, or 429;     (limit.c, front/admit.c,
+ *              a tools/call gets a result with isError           identity/quota.c)
  *   transport  look up the legacy Mcp-Session-Id, or 404         (session_select.c, session/)
  *   route      find the server and its catalog                   (route.c, upstream/)
- *   session    find or create the durable session of a call      (session_select.c)
+ *   session    find or create the session of a call; the call    (session_select.c,
+ *              stores the row of a new one with its intent       session/plan.c)
  *   context    check the values the client gives its session,    (context.c)
  *              or 400
  *   secrets    open what the session keeps secret, so that       (secrets.c, session/)
  *              records show only its name
- *   permit     check scopes, held tools, context, requestState   (identify.c, pin.c, context.c,
- *              and mirrored headers                              state.c, headers.c)
+ *   permit     check that the server has the method and that     (identify.c, pin.c, context.c,
+ *              Holdfast is not stopping; then scopes, held       state.c, headers.c)
+ *              tools, tasks, context, requestState and
+ *              mirrored headers
  *   redeliver  reply with an earlier result of the same call     (redeliver.c)
  *              that did not reach its client
  *   call       answer here, or make a call to the server and     (answer.c, forward.c, call/)
  *              wait until it is over: the call commits its
- *              intent, opens the link, sends, receives and
- *              commits its outcome
+ *              intent, opens the link, writes the request in
+ *              the server's era, sends, receives and commits
+ *              its outcome
  *   reply      write JSON, or the last event of a stream         (reply.c)
  *
- * Before the first step, http/server.c and front/front.c have read the whole HTTP request.  Pipes,
- * batches and the streams of 2024 start exchanges too (outlet.h).
+ * Before the first step, http/server_conn.c has read the whole HTTP request, and front/front.c has
+ * checked its head.  Pipes, batches and the streams of 2024 start exchanges too (outlet.h).
  *
  * Each step returns NEXT, WAIT, REPLY or DONE.  An exchange waits for one thing at a time.  When
  * that has happened, exchange_resume() is called on the loop thread and runs the same step again.

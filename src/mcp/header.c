@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sentinel form (protocol.md 4.7).  It is needed for a value that is empty, has bytes that a
+/* The sentinel form.  It is needed for a value that is empty, has bytes that a
  * header cannot carry, has blanks at its ends, or looks like the sentinel itself.  Half a sentinel
  * is a literal. */
 #include "mcp/header.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks declarations of mirrored arguments (protocol.md 4.7).  Every place of a schema that can
+/* Checks declarations of mirrored arguments.  Every place of a schema that can
  * hold a schema is visited.  A declaration outside of the chain of `properties` makes the tool
  * invalid, because a client could not tell which argument it means. */
 #include "mcp/mirror.h"
