@@ -372,6 +372,31 @@ TEST(test_watch__everybody_is_told_once_and_who_left_is_not)
     rig_close(&r);
 }
 
+TEST(test_identity_changed_elsewhere__ends_the_key_that_another_node_revoked_and_no_other)
+{
+    struct rig r;
+
+    rig_open(&r, true);
+    struct principal who = key_holder(&r);
+    struct watch a = {{on_revoked}, &r};
+    struct change_row change = {
+        .id = 1, .kind = CHANGE_KEY_REVOKED, .tenant = STR("acme"), .name = STR("another")};
+    identity_watch(r.id, &a.w, &who);
+    identity_changed_elsewhere(r.id, &change);
+    change.name = str_of(r.key.id);
+    change.kind = CHANGE_SESSION_ENDED; /* a session of the same name */
+    identity_changed_elsewhere(r.id, &change);
+    change.kind = CHANGE_LOGIN_ENDED; /* a sign-in of the same name */
+    identity_changed_elsewhere(r.id, &change);
+    turn(&r);
+    assert_int_equal(r.told, 0);
+    change.kind = CHANGE_KEY_REVOKED;
+    identity_changed_elsewhere(r.id, &change);
+    turn(&r);
+    assert_int_equal(r.told, 1);
+    rig_close(&r);
+}
+
 TEST(test_watch__one_may_take_another_along)
 {
     struct rig r;
