@@ -144,7 +144,7 @@ bool audit_events_query_parse(struct str query, struct event_filter *ret, unsign
     return true;
 }
 
-static void add_encoded(struct buf *out, struct str s)
+void audit_query_encode(struct str s, struct buf *out)
 {
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
@@ -203,6 +203,6 @@ void audit_events_query_format(const struct event_filter *filter, unsigned limit
         if (!value.p)
             continue;
         add_name(out, start, params[i].name);
-        add_encoded(out, value);
+        audit_query_encode(value, out);
     }
 }

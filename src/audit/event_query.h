@@ -18,4 +18,7 @@ must_check bool audit_events_query_parse(struct str query, struct event_filter *
 /* Appends the query that audit_events_query_parse() reads back as `filter` and `limit`. */
 void audit_events_query_format(const struct event_filter *filter, unsigned limit, struct buf *out);
 
+/* Percent-encodes one value of a query. */
+void audit_query_encode(struct str value, struct buf *out);
+
 #endif

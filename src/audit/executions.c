@@ -5,13 +5,14 @@
 #include "audit/executions.h"
 
 #include "audit/event_id.h"
+#include "audit/event_json.h"
 #include "base/clock.h"
 #include "base/map.h"
 
 #include <stdlib.h>
 
 struct outcome {
-    int64_t exec, id, duration_us;
+    int64_t exec, duration_us;
     struct str outcome, error;
     char bytes[];
 };
@@ -22,7 +23,7 @@ struct join {
     struct arena *mem;
     struct map outcomes; /* exec → struct outcome */
     struct execution *rows;
-    size_t n, total;
+    size_t n;
 };
 
 static struct str exec_key(const int64_t *exec)
@@ -33,7 +34,7 @@ static struct str exec_key(const int64_t *exec)
 static void remember_outcome(struct join *j, const struct event_row *e)
 {
     struct outcome *o = xmalloc(sizeof(*o) + e->outcome.n + e->error.n);
-    *o = (struct outcome){.exec = e->exec, .id = e->id, .duration_us = e->duration_us};
+    *o = (struct outcome){.exec = e->exec, .duration_us = e->duration_us};
     o->outcome = str_n(o->bytes, e->outcome.n);
     memcpy(o->bytes, e->outcome.n ? e->outcome.p : "", e->outcome.n);
     if (e->error.p) {
@@ -57,12 +58,10 @@ static struct execution execution_of(const struct event_row *e, const struct out
 {
     struct execution x = {.event = *e, .outcome = STR("open"), .duration_us = -1};
     if (e->kind == EVENT_NOTE || e->kind == EVENT_RECORD) {
-        x.outcome_id = e->id;
         x.outcome = e->outcome;
         x.error = e->error;
         x.duration_us = e->duration_us;
     } else if (o) {
-        x.outcome_id = o->id;
         x.outcome = o->outcome;
         x.error = o->error;
         x.duration_us = o->duration_us;
@@ -74,16 +73,6 @@ static bool matches(const struct execution_filter *f, const struct execution *x)
 {
     return (!f->outcome.p || str_eq(f->outcome, x->outcome)) &&
            (!f->session.p || str_starts(x->event.session_id, f->session));
-}
-
-/* Hands out the gathered rows.  Returns false when the caller wants no more. */
-static bool flush(struct join *j)
-{
-    bool on = j->n == 0 || j->filter->flush(j->filter->arg, j->rows, j->n);
-    j->n = 0;
-    arena_reset(j->mem);
-    j->rows = arena_alloc(j->mem, EXECUTIONS_FLUSH * sizeof(*j->rows));
-    return on;
 }
 
 /* The outcome of an intent whose outcome is in an earlier page; *ret is NULL while it is open. */
@@ -119,13 +108,9 @@ static enum event_walk join_event(void *arg, const struct event_row *e, struct e
         x.outcome = arena_dup(j->mem, x.outcome);
         x.error = arena_dup(j->mem, x.error);
         j->rows[j->n++] = x;
-        j->total++;
     }
     free(o);
-    if (j->filter->flush && j->n == EXECUTIONS_FLUSH && !flush(j))
-        return EVENT_WALK_STOP;
-    if (j->total < j->filter->limit &&
-        (!j->filter->ret_end || clock_mono_ms() < j->filter->until_ms))
+    if (j->n < j->filter->limit && (!j->filter->ret_end || clock_mono_ms() < j->filter->until_ms))
         return EVENT_WALK_ON;
     if (j->filter->ret_end)
         *j->filter->ret_end = e->id;
@@ -165,24 +150,22 @@ bool executions_newest(struct event_source *source, const struct execution_filte
     events.session_prefix = filter->session;
     events.open = str_eq(filter->outcome, STR("open"));
     begin_with_session(&events, filter->session);
-    if (filter->flush)
-        j.mem = arena_new(SIZE_MAX / 4);
-    j.rows = arena_zalloc(j.mem,
-                          (filter->flush ? EXECUTIONS_FLUSH : filter->limit + 1) * sizeof(*j.rows));
+    j.rows = arena_zalloc(j.mem, (filter->limit + 1) * sizeof(*j.rows));
     map_init(&j.outcomes);
-    bool ok = filter->limit == 0 || event_source_walk(source, &events, join_event, &j, err);
+    int64_t end = 0;
+    int64_t until_ms = filter->ret_end ? filter->until_ms : INT64_MAX;
+    bool ok = filter->limit == 0 ||
+              event_source_walk_until(source, &events, until_ms, &end, join_event, &j, err);
+    if (end && filter->ret_end)
+        *filter->ret_end = end;
     size_t at = 0;
     struct str key;
     for (void *value; map_next(&j.outcomes, &at, &key, &value);)
         free(value);
     map_release(&j.outcomes);
-    if (ok && filter->flush)
-        flush(&j);
-    if (filter->flush)
-        arena_free(j.mem);
     if (ok) {
-        *ret_rows = filter->flush ? NULL : j.rows;
-        *ret_n = j.total;
+        *ret_rows = j.rows;
+        *ret_n = j.n;
     }
     return ok;
 }
@@ -217,8 +200,7 @@ bool execution_get(struct event_source *source, int64_t id, struct arena *mem,
     struct outcome last = {0};
     bool closed = n == 2 && events[1].kind == EVENT_OUTCOME;
     if (closed)
-        last = (struct outcome){.id = events[1].id,
-                                .outcome = events[1].outcome,
+        last = (struct outcome){.outcome = events[1].outcome,
                                 .error = events[1].error,
                                 .duration_us = events[1].duration_us};
     *ret = execution_of(&events[0], closed ? &last : NULL);
@@ -253,4 +235,25 @@ void execution_to_json(const struct execution *x, struct js_writer *w)
         js_kv_int(w, "tokens", e->tokens);
     js_kv_string(w, "tool_id", e->tool_id);
     js_object_end(w);
+}
+
+bool execution_from_json(const struct js_doc *doc, const struct js_node *v, struct arena *mem,
+                         struct execution *ret, struct error *err)
+{
+    struct execution x = {.duration_us = -1};
+    struct str time;
+
+    if (!event_from_json(doc, v, mem, &x.event, err)) /* the names of its members are the same */
+        return false;
+    time = js_text(doc, js_get(doc, v, STR("time")), mem);
+    if (!clock_parse(time, &x.event.at_ms))
+        return error_set(err, ERR_PARSE,
+                         "the time of an execution cannot be read; is the other side the same "
+                         "version of Holdfast?");
+    x.outcome = x.event.outcome;
+    x.error = x.event.error;
+    if (js_get(doc, v, STR("duration_us")))
+        x.duration_us = x.event.duration_us;
+    *ret = x;
+    return true;
 }

@@ -4,27 +4,21 @@
 #define HOLDFAST_AUDIT_EXECUTIONS_H
 
 #include "audit/source.h"
+#include "json/read.h"
 #include "json/write.h"
 
 struct execution {
     struct event_row event; /* the intent or note */
-    int64_t outcome_id;     /* 0 while open; for a note, the note's own id */
     struct str outcome;     /* "open" while the execution has no outcome */
     struct str error;
     int64_t duration_us; /* -1 while open */
 };
 
-#define EXECUTIONS_FLUSH 500
 struct execution_filter {
     struct event_filter events; /* server, tool, session_id, since_ms; order and kind are ignored */
     struct str session;         /* beginning of a session id; absent: any */
     struct str outcome;         /* one of the words of event_row.outcome, or "open"; absent: any */
     unsigned limit;
-    /* NULL: all rows are returned.  Otherwise rows are passed to flush() in pieces of up to
-     * EXECUTIONS_FLUSH, and *ret_n only counts them.  A piece is valid until flush() returns; false
-     * ends the walk. */
-    bool (*flush)(void *arg, const struct execution *rows, size_t n);
-    void *arg;
     /* For pages: the walk begins before `events.before`, so an intent may have its outcome in a page
      * that was read earlier; such an outcome is looked up.  The walk ends early at until_ms
      * (clock_mono_ms()).  *ret_end is the event to go on before; 0: the walk reached its end. */
@@ -43,5 +37,9 @@ must_check bool execution_get(struct event_source *source, int64_t id, struct ar
                               struct execution *ret, struct event_row **ret_events, size_t *ret_n,
                               struct error *err);
 void execution_to_json(const struct execution *x, struct js_writer *w);
+/* Reads what execution_to_json() writes; the other members of ret->event are zero.  Texts are views
+ * into the document or copies in `mem`. */
+must_check bool execution_from_json(const struct js_doc *doc, const struct js_node *v,
+                                    struct arena *mem, struct execution *ret, struct error *err);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "audit/event_json.h"
 #include "audit/event_query.h"
+#include "base/clock.h"
 
 #include <stdlib.h>
 
@@ -115,9 +116,21 @@ bool event_source_walk(struct event_source *s, const struct event_filter *filter
                                                struct error *err),
                        void *arg, struct error *err)
 {
+    int64_t ignored;
+
+    return event_source_walk_until(s, filter, INT64_MAX, &ignored, each, arg, err);
+}
+
+bool event_source_walk_until(struct event_source *s, const struct event_filter *filter,
+                             int64_t until_ms, int64_t *ret_end,
+                             enum event_walk (*each)(void *arg, const struct event_row *e,
+                                                     struct error *err),
+                             void *arg, struct error *err)
+{
     struct event_filter next = *filter;
     unsigned limit = EVENTS_PAGE_MAX;
     int64_t scanned = 0;
+    *ret_end = 0;
     next.ret_scanned = &scanned;
     for (enum event_walk how = EVENT_WALK_ON; how == EVENT_WALK_ON;) {
         struct arena *mem = arena_new(SIZE_MAX / 4);
@@ -132,6 +145,10 @@ bool event_source_walk(struct event_source *s, const struct event_filter *filter
                 next.before = last;
             else
                 next.after = last;
+            if (how == EVENT_WALK_ON && clock_mono_ms() >= until_ms) {
+                *ret_end = last;
+                how = EVENT_WALK_STOP;
+            }
         }
         arena_free(mem);
         if (how == EVENT_WALK_FAIL)

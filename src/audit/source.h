@@ -31,5 +31,11 @@ must_check bool event_source_walk(struct event_source *s, const struct event_fil
                                   enum event_walk (*each)(void *arg, const struct event_row *e,
                                                           struct error *err),
                                   void *arg, struct error *err);
+/* The same, until until_ms (clock_mono_ms()).  *ret_end is the event that the walk got to by then; 0:
+ * it was not cut short. */
+must_check bool event_source_walk_until(
+    struct event_source *s, const struct event_filter *filter, int64_t until_ms, int64_t *ret_end,
+    enum event_walk (*each)(void *arg, const struct event_row *e, struct error *err), void *arg,
+    struct error *err);
 
 #endif

@@ -112,6 +112,29 @@ void clock_format(int64_t wall_ms, char ret_text[CLOCK_TEXT])
              (unsigned)tm.tm_sec % 100, (unsigned)(ms % 1000));
 }
 
+bool clock_parse(struct str text, int64_t *ret_wall_ms)
+{
+    char copy[CLOCK_TEXT], again[CLOCK_TEXT];
+    struct tm tm = {0};
+    unsigned ms = 0;
+
+    if (text.n != CLOCK_TEXT - 1)
+        return false;
+    memcpy(copy, text.p, text.n);
+    copy[text.n] = '\0';
+    if (sscanf(copy, "%4d-%2d-%2dT%2d:%2d:%2d.%3uZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+               &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ms) != 7)
+        return false;
+    tm.tm_year -= 1900;
+    tm.tm_mon -= 1;
+    int64_t wall_ms = (int64_t)timegm(&tm) * 1000 + ms;
+    clock_format(wall_ms, again);
+    if (strcmp(copy, again) != 0) /* a date that does not exist, or signs and blanks */
+        return false;
+    *ret_wall_ms = wall_ms;
+    return true;
+}
+
 static const struct {
     const char *name;
     int64_t ms;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holdfast audit tail|list|events|show|verify: reads the record of calls as a client of
- * /api/v1/audit/events.  Lists go to stdout as aligned columns or, with --json, as one object per
+ * /api/v1/audit.  Lists go to stdout as aligned columns or, with --json, as one object per
  * line.  verify reads the database itself, which is several times as fast.  A broken chain gives
  * exit status 8. */
 #include "cli/cli.h"
@@ -11,6 +11,7 @@
 #include "audit/executions.h"
 #include "base/clock.h"
 #include "cli/audit_follow.h"
+#include "cli/audit_list.h"
 #include "cli/audit_poll.h"
 #include "cli/audit_view.h"
 #include "cli/inventory.h"
@@ -113,45 +114,44 @@ static bool is_on_record(struct audit_cmd *c, const struct event_filter *alone, 
 }
 
 /* Called when nothing was found: an unknown server or tool is an error, not an empty answer. */
-static bool check_names(struct audit_cmd *c, const struct execution_filter *f, struct error *err)
+static bool check_names(struct audit_cmd *c, const struct audit_list_ask *ask, struct error *err)
 {
-    struct event_filter of_server = {.server = f->events.server},
-                        of_tool = {.tool = f->events.tool};
+    struct event_filter of_server = {.server = ask->server}, of_tool = {.tool = ask->tool};
     struct inventory all = {c->cli, &c->from};
     bool found = true;
 
-    if (f->events.server.p && !is_on_record(c, &of_server, &found, err))
+    if (ask->server.p && !is_on_record(c, &of_server, &found, err))
         return false;
-    if (!found && c->data_dir.p && !inventory_has_server(&all, f->events.server, err))
+    if (!found && c->data_dir.p && !inventory_has_server(&all, ask->server, err))
         return false;
     if (!found && !c->data_dir.p)
         return error_set(
             err, ERR_NOT_FOUND,
             "no recorded call to a server \"%.*s\"; run `holdfast servers list` for the names",
-            STR_ARG(f->events.server));
+            STR_ARG(ask->server));
     found = true;
-    if (f->events.tool.p && !is_on_record(c, &of_tool, &found, err))
+    if (ask->tool.p && !is_on_record(c, &of_tool, &found, err))
         return false;
-    if (!found && c->data_dir.p && !inventory_has_tool(&all, f->events.tool, err))
+    if (!found && c->data_dir.p && !inventory_has_tool(&all, ask->tool, err))
         return false;
     if (!found && !c->data_dir.p)
         return error_set(err, ERR_NOT_FOUND,
                          "no recorded call of a tool \"%.*s\"; `holdfast audit list` shows the "
                          "tools that were called",
-                         STR_ARG(f->events.tool));
+                         STR_ARG(ask->tool));
     return true;
 }
 
 /* The same check for a session; the flag holds the beginning of its id. */
 static bool check_session(struct audit_cmd *c, struct str session, struct error *err)
 {
-    struct execution_filter filter = {.events = {.kind = -1}, .session = session, .limit = 1};
+    struct audit_list_ask ask = {.session = session, .limit = 1};
     struct execution *rows;
     size_t n;
 
     if (!session.p)
         return true;
-    if (!executions_newest(c->source, &filter, c->cli->mem, &rows, &n, err))
+    if (!audit_list(c->from.control, &ask, c->cli->mem, &rows, &n, err))
         return false;
     return n ||
            error_set(err, ERR_NOT_FOUND,
@@ -159,22 +159,31 @@ static bool check_session(struct audit_cmd *c, struct str session, struct error 
                      (int)(session.n < 100 ? session.n : 100), session.p);
 }
 
-static bool read_filter(const struct cli *cli, struct execution_filter *ret, struct error *err)
+static bool read_ask(const struct cli *cli, struct audit_list_ask *ret, struct error *err)
 {
-    struct str since = str_of(cli_flag(cli, "--since"));
-    int64_t ms = 0;
-    *ret = (struct execution_filter){
-        .events = {.kind = -1,
-                   .server = str_of(cli_flag(cli, "--server")),
-                   .tool = str_of(cli_flag(cli, "--tool"))},
+    int64_t ignored;
+
+    *ret = (struct audit_list_ask){
+        .server = str_of(cli_flag(cli, "--server")),
+        .tool = str_of(cli_flag(cli, "--tool")),
         .session = str_of(cli_flag(cli, "--session")),
         .outcome = str_of(cli_flag(cli, "--outcome")),
+        .since = str_of(cli_flag(cli, "--since")),
     };
-    if (since.p && !clock_parse_duration(since, &ms))
+    if (ret->since.p && !clock_parse_duration(ret->since, &ignored))
         return error_set(err, ERR_USAGE, "--since takes a duration such as 30m, 24h or 7d");
-    if (since.p)
-        ret->events.since_ms = clock_wall_ms() - ms;
     return !ret->outcome.p || check_outcome(ret->outcome, err);
+}
+
+/* The same for events, which are not joined to executions. */
+static struct event_filter events_asked(const struct audit_list_ask *ask)
+{
+    struct event_filter filter = {.kind = -1, .server = ask->server, .tool = ask->tool};
+    int64_t ms;
+
+    if (ask->since.p && clock_parse_duration(ask->since, &ms))
+        filter.since_ms = clock_wall_ms() - ms;
+    return filter;
 }
 
 static void add_json_rows(struct audit_cmd *c, const struct execution *rows, size_t n)
@@ -211,18 +220,18 @@ static bool list_some(void *arg, const struct execution *rows, size_t n)
 
 static bool run_list(struct audit_cmd *c, struct error *err)
 {
-    struct execution_filter filter;
-    struct execution *rows;
     struct list_out out = {.cmd = c};
+    struct audit_list_ask ask;
+    struct execution *rows;
     size_t n;
-    if (!read_filter(c->cli, &filter, err) ||
-        !number_flag(c->cli, "--limit", LIST_DEFAULT, &filter.limit, err))
+    if (!read_ask(c->cli, &ask, err) ||
+        !number_flag(c->cli, "--limit", LIST_DEFAULT, &ask.limit, err))
         return false;
-    filter.flush = list_some;
-    filter.arg = &out;
-    if (!executions_newest(c->source, &filter, c->cli->mem, &rows, &n, err))
+    ask.each = list_some;
+    ask.arg = &out;
+    if (!audit_list(c->from.control, &ask, c->cli->mem, &rows, &n, err))
         return false;
-    if (n == 0 && (!check_names(c, &filter, err) || !check_session(c, filter.session, err)))
+    if (n == 0 && (!check_names(c, &ask, err) || !check_session(c, ask.session, err)))
         return false;
     if (n == 0 && !c->json)
         fprintf(stderr, "no calls match; widen the search with a longer --since or fewer flags\n");
@@ -255,16 +264,16 @@ static enum event_walk add_event(void *arg, const struct event_row *e, struct er
 static bool run_events(struct audit_cmd *c, struct error *err)
 {
     struct event_list l = {.cmd = c};
-    struct execution_filter filter;
+    struct audit_list_ask ask;
 
-    if (!read_filter(c->cli, &filter, err) ||
-        !number_flag(c->cli, "--limit", LIST_DEFAULT, &l.left, err))
+    if (!read_ask(c->cli, &ask, err) || !number_flag(c->cli, "--limit", LIST_DEFAULT, &l.left, err))
         return false;
-    filter.events.kind = EVENT_SYSTEM;
-    filter.events.newest_first = true;
-    filter.events.with_bodies = c->json;
-    if (!event_source_walk(c->source, &filter.events, add_event, &l, err) ||
-        (!l.any && !check_names(c, &filter, err)))
+    struct event_filter filter = events_asked(&ask);
+    filter.kind = EVENT_SYSTEM;
+    filter.newest_first = true;
+    filter.with_bodies = c->json;
+    if (!event_source_walk(c->source, &filter, add_event, &l, err) ||
+        (!l.any && !check_names(c, &ask, err)))
         return false;
     print(c);
     if (!l.any && !c->json)
@@ -274,26 +283,23 @@ static bool run_events(struct audit_cmd *c, struct error *err)
 
 /* An execution made from its outcome, note or record alone: each repeats the fields of the intent.
  * false: `e` is another event, or the filter excludes it. */
-static bool ended_execution(const struct event_row *e, const struct execution_filter *f,
+static bool ended_execution(const struct event_row *e, const struct audit_list_ask *ask,
                             struct execution *ret)
 {
     if (e->kind != EVENT_OUTCOME && e->kind != EVENT_NOTE && e->kind != EVENT_RECORD)
         return false;
-    *ret = (struct execution){.event = *e,
-                              .outcome_id = e->id,
-                              .outcome = e->outcome,
-                              .error = e->error,
-                              .duration_us = e->duration_us};
+    *ret = (struct execution){
+        .event = *e, .outcome = e->outcome, .error = e->error, .duration_us = e->duration_us};
     ret->event.id = e->exec;
     if (e->kind != EVENT_RECORD)
         ret->event.at_ms = e->at_ms - e->duration_us / 1000;
-    return (!f->outcome.p || str_eq(f->outcome, e->outcome)) &&
-           (!f->session.p || str_starts(e->session_id, f->session));
+    return (!ask->outcome.p || str_eq(ask->outcome, e->outcome)) &&
+           (!ask->session.p || str_starts(e->session_id, ask->session));
 }
 
 struct following {
     struct audit_cmd *cmd;
-    const struct execution_filter *filter;
+    const struct audit_list_ask *ask;
     const struct execution *shown; /* the list before the first new call */
     size_t n_shown;
 };
@@ -303,17 +309,16 @@ static bool passes(struct str wanted, struct str has)
     return !wanted.p || str_eq(wanted, has);
 }
 
-/* False when stdout is closed.  The cursors are older than the list, so another node's call may be
- * in both. */
+/* False when stdout is closed.  The cursors are older than the list, so a call may be in both. */
 static bool show_followed(void *arg, const struct event_row *e)
 {
     struct following *f = arg;
     struct execution x;
-    if (!passes(f->filter->events.server, e->server) || !passes(f->filter->events.tool, e->tool) ||
-        !ended_execution(e, f->filter, &x))
+    if (!passes(f->ask->server, e->server) || !passes(f->ask->tool, e->tool) ||
+        !ended_execution(e, f->ask, &x))
         return true;
     for (size_t i = 0; i < f->n_shown; i++)
-        if (f->shown[i].outcome_id == e->id)
+        if (f->shown[i].event.id == x.event.id && !str_eq(f->shown[i].outcome, STR("open")))
             return true;
     return print_rows(f->cmd, &x, 1, false);
 }
@@ -324,7 +329,7 @@ static bool show_followed(void *arg, const struct event_row *e)
 static bool follow(struct following *f, struct audit_cursors *cursors, struct error *err)
 {
     struct audit_cmd *c = f->cmd;
-    struct event_filter events = f->filter->events;
+    struct event_filter events = events_asked(f->ask);
     int64_t after = cursors->n ? cursors->last[0] : 0;
 
     signal(SIGINT, SIG_DFL); /* a shell starts background commands with SIGINT ignored */
@@ -344,55 +349,46 @@ static size_t writers_to_follow(const struct audit_cmd *c, bool follows)
 
 static bool run_tail(struct audit_cmd *c, struct error *err)
 {
-    struct execution_filter filter;
+    struct audit_list_ask ask;
     struct execution *rows;
     size_t n;
     struct audit_cursors cursors; /* --follow starts after them */
     bool follows = cli_flag(c->cli, "--follow") || cli_flag(c->cli, "-f");
-    if (!read_filter(c->cli, &filter, err) ||
-        !number_flag(c->cli, "-n", TAIL_DEFAULT, &filter.limit, err) ||
+    if (!read_ask(c->cli, &ask, err) || !number_flag(c->cli, "-n", TAIL_DEFAULT, &ask.limit, err) ||
         !audit_cursors_read(c->source, writers_to_follow(c, follows), &cursors, err))
         return false;
-    filter.events.before = (cursors.n ? cursors.last[0] : 0) + 1;
-    if (!executions_newest(c->source, &filter, c->cli->mem, &rows, &n, err) ||
-        (n == 0 && !check_names(c, &filter, err)))
+    if (!audit_list(c->from.control, &ask, c->cli->mem, &rows, &n, err) ||
+        (n == 0 && !check_names(c, &ask, err)))
         return false;
     for (size_t i = 0; i < n / 2; i++) {
         struct execution x = rows[i];
         rows[i] = rows[n - 1 - i];
         rows[n - 1 - i] = x;
     }
-    struct following f = {c, &filter, rows, n};
+    struct following f = {c, &ask, rows, n};
     return !print_rows(c, rows, n, true) || !follows || follow(&f, &cursors, err);
 }
 
 static bool run_show(struct audit_cmd *c, struct error *err)
 {
-    int64_t id;
-    struct execution x;
     struct event_row *events;
+    struct execution x;
+    struct str body;
+    int64_t id;
     size_t n;
     if (c->cli->n_args != 2 || !event_id_parse(str_of(c->cli->args[1]), &id))
         return error_set(err, ERR_USAGE,
                          "audit show needs the id of a call, such as audit show 3.1234; `holdfast "
                          "audit list` shows the ids");
-    if (!execution_get(c->source, id, c->cli->mem, &x, &events, &n, err))
+    if (!audit_get(c->from.control, id, c->cli->mem, &body, err))
         return false;
     if (c->json) {
-        struct js_writer w;
-        js_begin(&w, &c->out);
-        js_object(&w);
-        js_key(&w, STR("execution"));
-        execution_to_json(&x, &w);
-        js_key(&w, STR("events"));
-        js_array(&w);
-        for (size_t i = 0; i < n; i++)
-            event_to_json(&events[i], &w);
-        js_array_end(&w);
-        js_object_end(&w);
+        buf_addstr(&c->out, body);
         buf_addc(&c->out, '\n');
-    } else {
+    } else if (audit_read_execution(body, c->cli->mem, &x, &events, &n, err)) {
         audit_view_execution(&c->out, &x, events, n, c->colour);
+    } else {
+        return false;
     }
     print(c);
     return true;

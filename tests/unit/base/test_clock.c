@@ -50,6 +50,29 @@ TEST(test_clock_format__is_iso_utc_with_milliseconds)
     }
 }
 
+TEST(test_clock_parse__reads_what_format_writes_and_nothing_else)
+{
+    static const char *const wrong[] = {"2026-11-15T09:02:03.456",
+                                        "2026-11-15 09:02:03.456Z",
+                                        "2026-02-30T09:02:03.456Z",
+                                        "2026-11-15T24:02:03.456Z",
+                                        "2026-11-15T09:02:03.4561",
+                                        "2026-11-15T 9:02:03.456Z",
+                                        ""};
+    static const int64_t times[] = {0, 1, 1700000000123, 253402300799999};
+    char text[CLOCK_TEXT];
+    int64_t ms = 7;
+
+    for (size_t i = 0; i < countof(times); i++) {
+        clock_format(times[i], text);
+        assert_true(clock_parse(str_of(text), &ms));
+        assert_int_equal(ms, times[i]);
+    }
+    for (size_t i = 0; i < countof(wrong); i++)
+        assert_false(clock_parse(str_of(wrong[i]), &ms));
+    assert_int_equal(ms, times[countof(times) - 1]);
+}
+
 TEST(test_clock_parse_duration__reads_what_people_write)
 {
     static const struct {
