@@ -347,6 +347,18 @@ static size_t writers_to_follow(const struct audit_cmd *c, bool follows)
                                                                              : 1;
 }
 
+/* Drops calls that began after the cursors and are still open: --follow shows them when they end. */
+static size_t drop_new_open(struct execution *rows, size_t n, const struct audit_cursors *cursors)
+{
+    int64_t last = cursors->n ? cursors->last[0] : 0;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].event.id <= last || !str_eq(rows[i].outcome, STR("open")))
+            rows[kept++] = rows[i];
+    return kept;
+}
+
 static bool run_tail(struct audit_cmd *c, struct error *err)
 {
     struct audit_list_ask ask;
@@ -360,6 +372,8 @@ static bool run_tail(struct audit_cmd *c, struct error *err)
     if (!audit_list(c->from.control, &ask, c->cli->mem, &rows, &n, err) ||
         (n == 0 && !check_names(c, &ask, err)))
         return false;
+    if (follows)
+        n = drop_new_open(rows, n, &cursors);
     for (size_t i = 0; i < n / 2; i++) {
         struct execution x = rows[i];
         rows[i] = rows[n - 1 - i];

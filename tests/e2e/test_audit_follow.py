@@ -152,6 +152,33 @@ def test_follow__goes_on_after_a_kill(hf, opened):
     assert len(ids) == len(set(ids)) == 80 and len({one.split('.')[0] for one in ids}) == 4
 
 
+def test_follow__begun_in_the_middle_of_calls_shows_each_end_once(hf, opened):
+    """The list and what follows it overlap: a call that ended between the two is in one of them."""
+    over = threading.Event()
+
+    def work():
+        while not over.is_set():
+            hf.client('/mcp/up').call('echo', {'text': 'x'})
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    tails = []
+    for _ in range(5):
+        tails.append(opened(Tail(hf)))
+        time.sleep(0.1)
+    time.sleep(0.5)
+    over.set()
+    for thread in threads:
+        thread.join(20)
+    last = max((e for e in events(hf, bodies=False) if e['kind'] == 'outcome'), key=lambda e: int(e['id'].split('.')[1]))
+    for tail in tails:
+        wait_for(lambda t=tail: last['exec'] in [row['id'] for row in t.rows], 'the last call', 20)
+        ended = [row['id'] for row in tail.rows if row['outcome'] != 'open']
+        assert len(ended) == len(set(ended))
+        whole = [e['exec'] for e in events(hf, bodies=False) if e['kind'] == 'outcome']
+        assert ended and set(ended) == set(whole[len(whole) - len(ended):])
+
+
 def test_follow__a_reader_that_does_not_read_is_cut_off_and_delays_nothing(hf, opened):
     alone = call_many(hf, 100)
     idle = opened(Stream(hf, reads=False))
