@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP+SSE of 2024-11-05: an event stream for the answers, posts for the messages, and posts without a stream."""
 import json
+import os
 import re
 import resource
 import time
@@ -160,6 +161,25 @@ def test_losing_the_stream_does_not_end_the_call(hf, old):
     hf.record.wait('tools/call', calls + 1)
     c.close()
     wait_for(lambda: [e for e in commands.events(hf, last) if e.get('outcome') == 'ok'], 'its outcome')
+    hf.check()
+
+
+def test_losing_the_stream_ends_its_requests_at_once(hf, old):
+    def gauge(name):
+        return int(re.search(rf'^{name} (\d+)$', hf.get('/metrics').body.decode(), re.M).group(1))
+    c, calls = old(), len(hf.record.of('tools/call'))
+    c.initialize()
+    gate = os.path.join(hf.folder, 'gate')
+    os.mkfifo(gate)
+    c.request('tools/call', {'name': 'up__slow', 'arguments': {'steps': 1, 'gate': gate}})
+    hf.record.wait('tools/call', calls + 1)
+    assert gauge('holdfast_requests_in_flight') == gauge('holdfast_calls_in_flight') == 1
+    c.close()
+    wait_for(lambda: gauge('holdfast_requests_in_flight') == 0, 'the request to end')
+    assert gauge('holdfast_calls_in_flight') == 1
+    with open(gate, 'wb'):
+        pass
+    wait_for(lambda: gauge('holdfast_calls_in_flight') == 0, 'the call to end')
     hf.check()
 
 
