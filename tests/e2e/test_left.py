@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of requests whose clients left during slow calls.  Not under ASan, which keeps freed memory."""
+"""The memory of requests whose clients left during slow calls."""
 import os
 
 from harness import Client, wait_for
 from scripted import open_gate, script
+from test_pressure import needs_real_memory
 from test_undelivered import outcomes, result_of, running, waiting
 
 N = 200
@@ -15,6 +16,7 @@ def resident(hf):
         return int(file.read().split()[1]) * os.sysconf('SC_PAGE_SIZE')
 
 
+@needs_real_memory
 def test_clients_that_left__hold_no_memory_of_their_requests(holdfast, scripted):
     """The calls keep their own copies.  The requests of later clients fit into the memory of those that left."""
     server = scripted('srv', http=True)

@@ -24,7 +24,7 @@ def has_sanitizer():
         return b'__asan_init' in file.read()
 
 
-needs_real_memory = pytest.mark.skipif(has_sanitizer(), reason='sanitizers reserve more address space than is limited here')
+needs_real_memory = pytest.mark.skipif(has_sanitizer(), reason='sanitizers need memory of their own')
 
 
 def status_of(hf, name):
@@ -99,7 +99,7 @@ def test_slow_peers__do_not_slow_others_and_are_cut_off(holdfast):
     meanwhile = times_of(hf, 200)
     assert statistics.median(meanwhile) < 3 * statistics.median(before) + 0.02
     assert max(meanwhile) < 2.0
-    assert status_of(hf, 'VmRSS') - rss < SLOW * 3 * REPLY + 16 * MIB
+    assert status_of(hf, 'VmRSS') - rss < SLOW * 3 * REPLY + 16 * MIB or has_sanitizer()
     n = 0
     while time.monotonic() - began < 20 and any(not is_closed(w) for w in writers):
         for writer in writers:
@@ -278,6 +278,7 @@ def fill(hf, n):
 
 # A long run (threats L13).
 
+@needs_real_memory
 def test_long_run__memory_and_descriptors_stay(holdfast, stdio_server):
     """Caches fill at first.  After that a call leaves nothing: a leak of 80 bytes a call would show."""
     entry, record = stdio_server('up', handles='never')
