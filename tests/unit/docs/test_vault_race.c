@@ -319,7 +319,8 @@ static void race(const char *what, bool only_rename, unsigned saves, unsigned on
     buf_init(&staged, 1 << 20);
     assert_true(vault_open(str_of(d.path), &a.v, &err));
     assert_int_equal(pthread_create(&thread, NULL, person_lives, &p), 0);
-    while (p.asked < saves) {
+    /* On a busy machine the saves may all fall between two changes: then it goes on. */
+    while (p.asked < saves || (a.overtaken == 0 && p.asked + 1 < SAVES_MAX)) {
         vault_on_open(a.v, on_open, &a);
         for (int i = 0; i < 60; i++)
             change_once(&a, mem, &staged);
@@ -350,7 +351,7 @@ TEST(test_vault_change__loses_nothing_beside_a_person_who_saves_at_any_moment)
 struct observer {
     const struct dir *d;
     atomic_bool quit;
-    unsigned long looks, torn;
+    atomic_ulong looks, torn;
 };
 
 static void *observe(void *arg)
@@ -391,11 +392,12 @@ TEST(test_vault_change__shows_readers_whole_versions_only)
         arena_reset(mem);
     }
     check(&a, mem, &staged);
+    while (o.looks == 0)
+        sched_yield();
     o.quit = true;
     pthread_join(thread, NULL);
     assert_int_equal(a.published, 300);
     assert_int_equal(o.torn, 0);
-    assert_true(o.looks > 0);
     vault_close(a.v);
     buf_release(&staged);
     arena_free(mem);
