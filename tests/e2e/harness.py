@@ -629,7 +629,7 @@ class Record:
 def stdio_server(folder, name='rec', *args, **entry):
     """A recording stdio server: (its entry for mcpServers, its Record)."""
     path = os.path.join(str(folder), name + '.record')
-    command = {'command': PYTHON, 'args': ['-S', '-E', os.path.join(PEERS, 'recorder.py'), path, *args]}
+    command = {'command': PYTHON, 'args': ['-S', '-E', os.path.join(PEERS, 'start.py'), 'recorder', path, *args]}
     return {**command, **entry}, Record(path)
 
 
@@ -643,7 +643,8 @@ class HttpServer:
 
     def start(self):
         self.process = subprocess.Popen(
-            [PYTHON, '-S', '-E', os.path.join(PEERS, 'http_upstream.py'), self.record.path, '--port', str(self.port), *self.args],
+            [PYTHON, '-S', '-E', os.path.join(PEERS, 'start.py'), 'http_upstream', self.record.path, '--port', str(self.port),
+             *self.args],
             stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, stderr=sys.stderr)
         line = self.process.stdout.readline().split()
         assert line[:1] == [b'listening'], 'the HTTP upstream did not start'

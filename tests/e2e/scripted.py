@@ -7,7 +7,7 @@ import threading
 
 from harness import PEERS, PYTHON, Client, Record, Stream, dump, wait_for
 
-SCRIPTED = os.path.join(PEERS, 'scripted.py')
+START = os.path.join(PEERS, 'start.py')
 
 
 class Script(Record):
@@ -16,7 +16,7 @@ class Script(Record):
     def __init__(self, folder, name='web', http=False, era='legacy', shape=None, **entry):
         super().__init__(os.path.join(str(folder), name + '.record'))
         self.folder, self.name, self.process, self.gates = str(folder), name, None, 0
-        args = ['-S', '-E', SCRIPTED, self.path, '--era', era, '--shape', json.dumps({'name': name, **(shape or {})})]
+        args = ['-S', '-E', START, 'scripted', self.path, '--era', era, '--shape', json.dumps({'name': name, **(shape or {})})]
         self.args = args + ['--http'] if http else args
         self.entry = {'handles': 'never', **entry}
         if not http:

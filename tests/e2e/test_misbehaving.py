@@ -233,7 +233,7 @@ class World:
         self.other.setblocking(False)
         env = {**os.environ, 'EVIL_FLOOD': '1000000' if LONG else '5000', 'EVIL_FORGED': '100001' if LONG else '10000'}
         self.evil = subprocess.Popen(
-            [harness.PYTHON, '-S', '-E', os.path.join(PEERS, 'evil.py'), '--http', '--record', self.record,
+            [harness.PYTHON, '-S', '-E', os.path.join(PEERS, 'start.py'), 'evil', '--http', '--record', self.record,
              '--other', str(self.other.getsockname()[1])], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=env)
         self.port = int(self.evil.stdout.readline().split()[1])
         stdio, _ = harness.stdio_server(folder, 'healthy', handles='never')
@@ -257,7 +257,7 @@ class World:
         if on == 'http':
             return {**entry, 'url': f'http://127.0.0.1:{self.port}/{name}'}
         return {**entry, 'command': harness.PYTHON,
-                'args': ['-S', '-E', os.path.join(PEERS, 'evil.py'), '--stdio', name, '--record', self.record],
+                'args': ['-S', '-E', os.path.join(PEERS, 'start.py'), 'evil', '--stdio', name, '--record', self.record],
                 'env': {n: env[n] for n in ('EVIL_FLOOD', 'EVIL_FORGED')} | {'EVIL_MARK': self.mark}}
 
     def call(self, name, on, tool='do', arguments=None, ident='c'):

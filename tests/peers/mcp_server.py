@@ -6,8 +6,10 @@ and has one tool for each thing that a gateway may get wrong.  A transport calls
 parsed message and a `send` that puts one message (already text) on the way back."""
 import json
 import os
+import sys
 import threading
 import time
+import types
 
 LEGACY_VERSIONS = ('2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25')
 MODERN = '2026-07-28'
@@ -41,6 +43,20 @@ TOOLS = [
     ('crash', 'Ends the process without an answer.', {}, {}),
     ('mute', 'Closes standard output without an answer.', {}, {}),
 ]
+
+
+def options(**defaults):
+    """The command line: FILE, and --NAME VALUE of the type of its default, or --NAME alone where that is False.
+
+    argparse takes as long to import as all the rest, and the tests start some thousand servers."""
+    found, words = dict(defaults), iter(sys.argv[1:])
+    for word in words:
+        name = word[2:].replace('-', '_') if word.startswith('--') else 'file'
+        if name not in defaults:
+            sys.exit(f'there is no option {word}; the text at the top of the program names them')
+        kind = type(defaults[name])
+        found[name] = True if kind is bool else kind(word if name == 'file' else next(words))
+    return types.SimpleNamespace(**found)
 
 
 def dump(value):

@@ -7,13 +7,12 @@ FILE.starts one line per process.
 --exit-on-probe ends the process on a first message that is not initialize, as some servers do.
 --garbage N writes N lines that are no messages before every message, --stderr N as many bytes to
 stderr.  --exit-at-start ends the process at once."""
-import argparse
 import json
 import os
 import sys
 import threading
 
-from mcp_server import MODERN, Server, State, append, claim, dump
+from mcp_server import MODERN, Server, State, append, claim, dump, options
 
 
 GARBAGE = (b'Server listening...', b'\x1b[31mnpm warn\x1b[0m deprecated', b'{not json', b'\xff\xfe\x00', b'', b'[]',
@@ -73,15 +72,7 @@ class Stdio:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('file')
-    parser.add_argument('--era', choices=('legacy', 'modern', 'both'), default='legacy')
-    parser.add_argument('--exit-on-probe', action='store_true')
-    parser.add_argument('--exit-at-start', action='store_true')
-    parser.add_argument('--page', type=int, default=0)
-    parser.add_argument('--garbage', type=int, default=0)
-    parser.add_argument('--stderr', type=int, default=0)
-    Stdio(parser.parse_args()).run()
+    Stdio(options(file='', era='legacy', exit_on_probe=False, exit_at_start=False, page=0, garbage=0, stderr=0)).run()
 
 
 if __name__ == '__main__':
