@@ -253,7 +253,7 @@ class World:
     def entry(self, name, on, env):
         # A process needs its time to start before it can be silent.
         silent = '1s' if on == 'http' else '3s'
-        entry = {'handles': 'never', 'era': 'legacy', 'timeout': silent if is_slow(name, on) else '60s'}
+        entry = {'handles': 'never', 'era': 'legacy', 'timeout': silent if is_slow(name, on) else '120s'}
         if on == 'http':
             return {**entry, 'url': f'http://127.0.0.1:{self.port}/{name}'}
         return {**entry, 'command': harness.PYTHON,
@@ -505,7 +505,7 @@ def test_client_that_does_not_read__costs_a_bounded_queue(world):
     bound_mib, before = 32, world.memory_mib()
     client = world.holdfast.client('/mcp/' + server_name('notification-flood', 'http')).connect()
     stream = client.open('tools/call', {'name': 'do', 'arguments': {'lines': 4 * bound_mib * 1024}}, ident='slow')
-    wait_for(lambda: metric(world, 'holdfast_calls_in_flight') == 0, 'the call to end', 120)
+    wait_for(lambda: metric(world, 'holdfast_calls_in_flight') == 0, 'the call to end', 150)
     assert world.memory_mib() < before + bound_mib
     assert world.outcomes(server_name('notification-flood', 'http'))[-1] == 'ok'  # the flood was read to its end
     stream.close()
