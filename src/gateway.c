@@ -88,7 +88,7 @@ static bool start_services(struct gateway *g, struct error *err)
     upstreams_apply(sv->upstreams, sv->front->config);
     upstreams_probe(sv->upstreams);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->sessions, sv->front->config);
-    reaper_tell_links(g->reaper, gateway_on_link_over, g);
+    reaper_on_links(g->reaper, gateway_on_link_over, g);
     gateway_add_routes(g);
     return true;
 }
@@ -129,7 +129,7 @@ bool gateway_check_files(const struct config *config, struct error *err)
     return true;
 }
 
-static void say_certificate(const struct gateway *g)
+static void log_certificate(const struct gateway *g)
 {
     char until[TLS_DATE_TEXT];
 
@@ -152,13 +152,13 @@ static void swap_tls(struct gateway *g, struct tls_context *fresh)
     http_server_set_tls(g->server, fresh);
     tls_free(g->tls);
     g->tls = fresh;
-    say_certificate(g);
+    log_certificate(g);
 }
 
 /* Listeners. */
 
 /* Logs the URLs for clients. */
-static void say_endpoints(const struct gateway *g, const char *address)
+static void log_endpoints(const struct gateway *g, const char *address)
 {
     const char *scheme = g->tls ? "https" : "http";
 
@@ -196,7 +196,7 @@ static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct 
                              "the address of the listening socket cannot be read");
         address_format(&address, text, sizeof(text));
         log_info("listening", LZ("address", text));
-        say_endpoints(g, text);
+        log_endpoints(g, text);
     }
     http_server_listen(g->server, fd, is_unix ? NULL : g->tls, is_unix);
     return true;
@@ -211,7 +211,7 @@ static bool start_listeners(struct gateway *g, struct error *err)
     config.max_body = c->limit_body;
     if (!load_tls(c, &g->tls, err))
         return false;
-    say_certificate(g);
+    log_certificate(g);
     g->server = http_server_new(g->sv.loop, &config, front_gate, front_handle, &g->front);
     if (!datadir_socket(g->options.data_dir, g->mem, &socket, err))
         return false;
@@ -221,7 +221,7 @@ static bool start_listeners(struct gateway *g, struct error *err)
 }
 
 /* Folders of documents are not checked here: src/docs opens them and reports errors. */
-static void say_findings(const struct config *c)
+static void log_findings(const struct config *c)
 {
     struct arena *mem = arena_new(SIZE_MAX / 4);
     struct config_finding *found;
@@ -232,13 +232,13 @@ static void say_findings(const struct config *c)
     arena_free(mem);
 }
 
-static void say_notes(const struct config *c)
+static void log_notes(const struct config *c)
 {
     if (c->warning.p)
         log_warn("configuration", LS("warning", c->warning));
     for (size_t i = 0; i < c->n_notes; i++)
         log_info("configuration", LS("note", c->notes[i]));
-    say_findings(c);
+    log_findings(c);
 }
 
 /* Signals. */
@@ -273,7 +273,7 @@ static void reload(struct gateway *g)
     }
     if (!str_eq(fresh->listen, g->front.config->listen))
         log_warn("\"listen\" changes only with a restart", LS("now", g->front.config->listen));
-    say_notes(fresh);
+    log_notes(fresh);
     if (!identity_apply(g->front.identity, fresh, &err)) {
         log_error("the configuration was not reloaded; the old one stays", LZ("why", err.text));
         tls_free(tls);
@@ -523,7 +523,7 @@ int gateway_run(const struct gateway_options *options)
         g.options.source.must_exist = true;
     }
     harden();
-    say_notes(options->config);
+    log_notes(options->config);
     if (start(&g, &err)) {
         log_info("ready", LI("servers", g.front.config->n_servers), LS("data", options->data_dir),
                  LS("database", g.database), LZ("version", HOLDFAST_VERSION));

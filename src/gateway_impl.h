@@ -43,7 +43,7 @@ struct gateway {
 /* Parts of the services.  gateway.c calls them in the order of their dependencies. */
 must_check bool gateway_open_undelivered(struct gateway *g, struct error *err);
 void gateway_start_delivery(struct gateway *g);
-/* For reaper_tell_links(): the store has deleted a link of a session that ended or expired. */
+/* For reaper_on_links(): the store has deleted a link of a session that ended or expired. */
 void gateway_on_link_over(void *arg, const struct link_row *row);
 must_check bool gateway_open_keyring(struct gateway *g, struct error *err);
 must_check bool gateway_start_listening(struct gateway *g, struct error *err);

@@ -181,7 +181,7 @@ bool gateway_open_keyring(struct gateway *g, struct error *err)
 }
 
 /* Another node has changed rows that this node may hold in memory. */
-static void on_change_heard(void *arg)
+static void on_remote_change(void *arg)
 {
     struct gateway *g = arg;
     change_poller_nudge(g->poller);
@@ -192,7 +192,7 @@ bool gateway_start_listening(struct gateway *g, struct error *err)
     struct redis_listen_config config = {.loop = g->sv.loop,
                                          .target = &g->options.redis,
                                          .channel = storage_channel(g->storage),
-                                         .heard = on_change_heard,
+                                         .on_message = on_remote_change,
                                          .arg = g};
     return !config.channel.p || redis_listen_new(&config, &g->listen, err);
 }

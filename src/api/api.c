@@ -312,7 +312,7 @@ static void refuse_path(struct http_request *r, struct str allow)
 }
 
 /* The problem document for a request that the HTTP server or the gate refuses. */
-static struct str word_refusal(struct http_request *r, int status, const char *reason)
+static struct str format_refusal(struct http_request *r, int status, const char *reason)
 {
     static const struct {
         int status;
@@ -366,7 +366,7 @@ bool api_is_for(const struct api_operation *op, enum role role)
 
 void api_add_routes(struct api_services *sv)
 {
-    static const struct front_words words = {"/api/", word_refusal, refuse_path};
+    static const struct front_format words = {"/api/", format_refusal, refuse_path};
     size_t n;
     const struct api_operation *const *operations = api_operations(&n);
 

@@ -117,7 +117,7 @@ struct api_part {
     const char *after_tag;                  /* name of the tag that it follows */
     const struct api_example *examples;     /* used for every part; a NULL name ends the list */
     /* Writes members of the answer of /readyz; or NULL. */
-    void (*tell_ready)(struct api_services *sv, struct js_writer *w);
+    void (*write_ready)(struct api_services *sv, struct js_writer *w);
     const struct api_member *ready_members; /* what it writes; or NULL */
 };
 /* The part stays in use until the process ends.  Called before api_start(); a second call with the
@@ -127,7 +127,7 @@ void api_add(const struct api_part *part);
 const struct api_operation *const *api_operations(size_t *ret_n);
 const struct api_schema *const *api_schemas(size_t *ret_n);
 const struct api_part *const *api_parts(size_t *ret_n);
-void api_tell_ready(struct api_services *sv, struct js_writer *w);
+void api_write_ready(struct api_services *sv, struct js_writer *w);
 /* The rows of this folder (api_table.c). */
 extern const struct api_operation api_own_operations[]; /* a NULL id ends the list */
 extern const struct api_schema api_own_schemas[];       /* a NULL name ends the list */

@@ -48,8 +48,8 @@ static void job_busy(struct keys_job *k)
 }
 
 /* Commits the first n ops, and with them an event about the key. */
-static void write_told(struct keys_job *k, size_t n, const struct key_row *key, const char *method,
-                       void (*done)(struct write_job *job))
+static void write_with_event(struct keys_job *k, size_t n, const struct key_row *key,
+                             const char *method, void (*done)(struct write_job *job))
 {
     k->event = (struct event_row){
         .tenant = key->tenant,
@@ -94,7 +94,7 @@ static void create(struct keys_job *k)
 {
     key_new_fill(&k->wanted, clock_life_ms(), k->j.mem, &k->made);
     memcpy(k->ops, k->made.ops, k->made.n * sizeof(*k->ops));
-    write_told(k, k->made.n, &k->made.row, "key/create", on_created);
+    write_with_event(k, k->made.n, &k->made.row, "key/create", on_created);
 }
 
 /* The name of the key's user can be encoded in two ways: a user that exists keeps its own. */
@@ -314,7 +314,7 @@ static void on_found(struct read_job *job)
         (struct key_row){.id = k->id, .tenant = k->row->tenant, .revoked_ms = clock_life_ms()};
     k->ops[0] = (struct store_op){
         .kind = OP_KEY_REVOKE, .who = &k->who, .key = &k->revoked, .required = true};
-    write_told(k, 1, &k->revoked, "key/revoke", on_revoked);
+    write_with_event(k, 1, &k->revoked, "key/revoke", on_revoked);
 }
 
 void api_revoke_key(struct api_call *c)

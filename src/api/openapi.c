@@ -356,7 +356,7 @@ void openapi_print(struct buf *out)
 }
 
 /* Written at the first request and kept until the process ends, because the tables never change. */
-static const struct buf *kept_document(struct str *ret_tag)
+static const struct buf *openapi_document(struct str *ret_tag)
 {
     static struct buf document;
     static char tag[20];
@@ -379,7 +379,7 @@ static const struct buf *kept_document(struct str *ret_tag)
 void api_get_openapi(struct api_call *c)
 {
     struct str tag, known = http_header_get(c->http->head, STR("if-none-match"));
-    const struct buf *document = kept_document(&tag);
+    const struct buf *document = openapi_document(&tag);
 
     api_reply(c, known.p && tags_have(known, tag) ? 304 : 200,
               arena_printf(c->mem, "ETag: %.*s\r\n", STR_ARG(tag)), buf_str(document));

@@ -167,14 +167,14 @@ static void refuse_unhealthy(struct api_services *sv, struct http_request *r)
     refuse_unready(sv, r, STR("the database cannot be written; see the log of Holdfast"), why.text);
 }
 
-struct telling {
+struct ready_report {
     struct js_writer w;
     int64_t in_state[HEALTH_DOWN + 1];
 };
 
-static void tell_server(void *arg, struct upstream *u)
+static void write_server(void *arg, struct upstream *u)
 {
-    struct telling *t = arg;
+    struct ready_report *t = arg;
     struct upstream_health h = upstream_health(u);
 
     js_key(&t->w, upstream_name(u));
@@ -187,10 +187,10 @@ static void tell_server(void *arg, struct upstream *u)
 
 static void count_server(void *arg, struct upstream *u)
 {
-    ((struct telling *)arg)->in_state[upstream_health(u).state]++;
+    ((struct ready_report *)arg)->in_state[upstream_health(u).state]++;
 }
 
-static void tell_warning(struct api_services *sv, struct js_writer *w)
+static void write_warning(struct api_services *sv, struct js_writer *w)
 {
     struct metric *wal = metric_register(METRIC_GAUGE, SQ_WAL_METRIC, SQ_WAL_HELP, "", 1);
     int64_t bound = fault_hits("readyz.wal_bound") ? 1 : SQ_WAL_BOUND;
@@ -202,26 +202,26 @@ static void tell_warning(struct api_services *sv, struct js_writer *w)
 
 /* The answer has the state of each server by name; with `auth: required`, only the number of
  * servers in each state.  The last error of a server is shown by `holdfast servers` alone. */
-static void say_ready(struct api_services *sv, struct http_request *r)
+static void send_ready(struct api_services *sv, struct http_request *r)
 {
-    struct telling t = {.in_state = {0}};
+    struct ready_report t = {.in_state = {0}};
     struct buf out;
 
     buf_init(&out, 1024 * 1024);
     js_begin(&t.w, &out);
     js_object(&t.w);
     js_kv_string(&t.w, "status", STR("ready"));
-    tell_warning(sv, &t.w);
+    write_warning(sv, &t.w);
     js_key(&t.w, STR("servers"));
     js_object(&t.w);
     if (!sv->front->config->auth_required)
-        upstreams_each(sv->upstreams, tell_server, &t);
+        upstreams_each(sv->upstreams, write_server, &t);
     else
         upstreams_each(sv->upstreams, count_server, &t);
     for (int s = 0; sv->front->config->auth_required && s <= HEALTH_DOWN; s++)
         js_kv_int(&t.w, health_state_name(s), t.in_state[s]);
     js_object_end(&t.w);
-    api_tell_ready(sv, &t.w);
+    api_write_ready(sv, &t.w);
     js_object_end(&t.w);
     buf_addc(&out, '\n');
     http_reply(r, 200, "application/json", STR_NONE, buf_str(&out));
@@ -240,5 +240,5 @@ void operate_readyz(void *arg, struct http_request *r, struct caller *caller unu
                        "the keeper process ended and could not be replaced yet; if this lasts, "
                        "restart Holdfast");
     else
-        say_ready(sv, r);
+        send_ready(sv, r);
 }

@@ -96,9 +96,9 @@ const struct api_part *const *api_parts(size_t *ret_n)
     return all.parts;
 }
 
-void api_tell_ready(struct api_services *sv, struct js_writer *w)
+void api_write_ready(struct api_services *sv, struct js_writer *w)
 {
     for (size_t i = 0; i < all.n_parts; i++)
-        if (all.parts[i]->tell_ready)
-            all.parts[i]->tell_ready(sv, w);
+        if (all.parts[i]->write_ready)
+            all.parts[i]->write_ready(sv, w);
 }

@@ -386,7 +386,7 @@ static void on_patched(struct registry_call *reg)
     if (p->columns & FIELD_SEALED_AUTH)
         sessions_sealed(c->sv->sessions, c->who.tenant, p->id, p->change.sealed_auth);
     if (p->columns & FIELD_CORE_SESSION_ID)
-        sessions_core_said(c->sv->sessions, c->who.tenant, p->id);
+        sessions_core_changed(c->sv->sessions, c->who.tenant, p->id);
     api_session(c, on_got);
     if (registry_get(c->sv->registry, &c->reg))
         on_got(&c->reg);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /users (users_list.c lists them): makes users, gives them passwords, disables and enables them, and ends their sign-ins.
- * After the commit of a change to an existing user, on_changed() tells the identity service and
- * then answers.  The commit also appends an event to the chain of the user's tenant. */
+/* /users (users_list.c lists them): makes users, gives them passwords, disables and enables them,
+ * and ends their sign-ins.  After the commit of a change to an existing user, on_changed() tells
+ * the identity service and then answers.  The commit also appends an event to the chain of the
+ * user's tenant. */
 #include "api/admin_bodies.h"
 #include "api/job.h"
 
@@ -48,7 +49,7 @@ static void write_user(struct users_job *u, const struct user_row *row)
     js_object_end(&w);
 }
 
-static void tell_identity(struct users_job *u)
+static void notify_identity(struct users_job *u)
 {
     struct identity *identity = u->j.call->sv->front->identity;
 
@@ -89,7 +90,7 @@ static void on_changed(struct write_job *job)
         api_job_refuse(&u->j, is_refused ? &err : &job->err);
         return;
     }
-    tell_identity(u);
+    notify_identity(u);
     log_info("a user was changed", LS("user", u->change.user.id),
              LS("tenant", u->change.user.tenant));
     reply_changed(u);

@@ -125,13 +125,13 @@ void audit_seal_event(const struct audit *a, struct redactor *redactor,
                       enum server_audit mode, char **ret_heap)
 {
     struct str error = e->error.n ? redact_text(redactor, own, e->error) : e->error;
-    char *kept = NULL;
+    char *copy = NULL;
 
     if (error.p != e->error.p) { /* the redactor's bytes: its next use overwrites them */
-        kept = xmalloc(error.n + 1);
-        memcpy(kept, error.p, error.n);
-        e->error = str_n(kept, error.n);
-        *ret_heap = kept;
+        copy = xmalloc(error.n + 1);
+        memcpy(copy, error.p, error.n);
+        e->error = str_n(copy, error.n);
+        *ret_heap = copy;
     }
     struct str stored = seal_body(a, redactor, own, e, body, mode);
     if (!stored.p)
@@ -141,12 +141,12 @@ void audit_seal_event(const struct audit *a, struct redactor *redactor,
         memcpy(e->stored_sha, e->body_sha, sizeof(e->stored_sha));
         return;
     }
-    size_t before = kept ? error.n : 0;
-    *ret_heap = kept = xrealloc(kept, before + stored.n + 1);
-    memcpy(kept + before, stored.p, stored.n);
+    size_t before = copy ? error.n : 0;
+    *ret_heap = copy = xrealloc(copy, before + stored.n + 1);
+    memcpy(copy + before, stored.p, stored.n);
     if (before)
-        e->error = str_n(kept, before);
-    e->body = str_n(kept + before, stored.n);
+        e->error = str_n(copy, before);
+    e->body = str_n(copy + before, stored.n);
     sha256(e->body, e->stored_sha);
 }
 

@@ -49,7 +49,7 @@ struct chain *audit_chain_to_verify(struct audit *a, const char **ret_anchor_fil
 
 /* Describes an execution.  The body must live until exec_begin() has called `ready`; the other
  * spans and `who` are copied. */
-struct exec_what {
+struct exec_request {
     const struct principal *who;
     struct str session_id, transport, carrier, server, method, tool, era;
     struct str body;        /* the params' original bytes */
@@ -61,7 +61,7 @@ struct exec_result {
     struct str outcome;     /* see event_row.outcome */
     struct str error;       /* one sentence, or absent */
     struct str body;        /* the result's original bytes; absent when the call has no result */
-    struct own_secrets own; /* as in exec_what; also redacted from `error` */
+    struct own_secrets own; /* as in exec_request; also redacted from `error` */
     /* Ops committed with the outcome (≤ 5, copied; not with a note).  Their verdicts are in
      * x->ops[0..n).  If the commit fails, only the outcome itself is retried. */
     const struct store_op *extra;
@@ -111,7 +111,7 @@ struct exec {
  * link) in one transaction.  The loop calls `ready`.  err NULL: the token is open and may be sent.
  * Otherwise nothing was written and the call must be refused.  Verdicts of the extra ops are in
  * x->ops[0..n). */
-void exec_begin(struct audit *a, struct exec *x, const struct exec_what *what,
+void exec_begin(struct audit *a, struct exec *x, const struct exec_request *what,
                 const struct store_op *extra, size_t n_extra,
                 void (*ready)(struct exec *x, const struct error *err));
 /* Commits the outcome; the spans of `result` must live until `done`.
@@ -128,7 +128,7 @@ void exec_end(struct audit *a, struct exec *x, const struct exec_result *result,
 /* Records one event with the params, without waiting for the commit.  The body of the result is not
  * stored.  Everything is copied.  The request itself is sent with exec_for_note(). */
 struct exec exec_for_note(void);
-void exec_note(struct audit *a, const struct exec_what *what, const struct exec_result *result);
+void exec_note(struct audit *a, const struct exec_request *what, const struct exec_result *result);
 struct exec exec_housekeeping(enum exec_reason reason);
 /* Whether the token may be sent to an upstream now.  upstream_send() asserts it. */
 bool exec_is_open(const struct exec *x);

@@ -62,7 +62,7 @@ enum {
     N_TEXTS
 };
 
-static void texts_of(const struct exec_what *what, struct str ret[N_TEXTS])
+static void texts_of(const struct exec_request *what, struct str ret[N_TEXTS])
 {
     const struct str texts[N_TEXTS] = {
         [TEXT_TENANT] = what->who->tenant,
@@ -119,7 +119,7 @@ static void describe_unaudited(struct exec *x, struct str server)
     x->n_copied = 0;
 }
 
-static void describe_intent(struct exec *x, const struct exec_what *what)
+static void describe_intent(struct exec *x, const struct exec_request *what)
 {
     struct str texts[N_TEXTS];
     texts_of(what, texts);
@@ -306,7 +306,7 @@ static void refuse_behind(struct exec *x)
     defer_finish(x, false);
 }
 
-void exec_begin(struct audit *a, struct exec *x, const struct exec_what *what,
+void exec_begin(struct audit *a, struct exec *x, const struct exec_request *what,
                 const struct store_op *extra, size_t n_extra,
                 void (*ready)(struct exec *x, const struct error *err))
 {
@@ -461,7 +461,7 @@ static struct str copy_to(char **to, struct str s)
     return copy;
 }
 
-static struct note *note_new(struct audit *a, const struct exec_what *what,
+static struct note *note_new(struct audit *a, const struct exec_request *what,
                              const struct exec_result *result)
 {
     struct str texts[N_TEXTS];
@@ -493,7 +493,7 @@ static struct note *note_new(struct audit *a, const struct exec_what *what,
     return n;
 }
 
-void exec_note(struct audit *a, const struct exec_what *what, const struct exec_result *result)
+void exec_note(struct audit *a, const struct exec_request *what, const struct exec_result *result)
 {
     audit_count(a, what->server, result->outcome);
     if (what->mode == AUDIT_NONE)

@@ -226,7 +226,7 @@ static bool is_literal(struct str s, size_t at)
 }
 
 /* Literals such as true and null reveal nothing. */
-static bool is_telling(struct str s, size_t at, enum key_class class)
+static bool is_revealing(struct str s, size_t at, enum key_class class)
 {
     if (class == KEY_PLAIN || at >= s.n || is_delimiter(s.p[at]) || is_literal(s, at))
         return false;
@@ -285,7 +285,7 @@ static bool replace_value(struct walk *w, size_t from, size_t n, enum key_class 
     size_t to, slashes = backslashes(in, from);
     bool quoted = slashes == n && from + n < in.n && in.p[from + n] == '"';
 
-    if (from >= in.n || !is_telling(in, from, class))
+    if (from >= in.n || !is_revealing(in, from, class))
         return false;
     if (quoted && from + n + 1 < in.n && in.p[from + n + 1] == '/' &&
         redact_key_may_be_directory(name))
@@ -584,7 +584,7 @@ static bool take_assignment(struct walk *w, const struct plain_name *name)
         if (in.p[from] == '/' && redact_key_may_be_directory(name->text))
             return false;
     }
-    if (to == from || !is_telling(in, from, name->class))
+    if (to == from || !is_revealing(in, from, name->class))
         return false;
     replace(w, from, to, STR(REPLACEMENT));
     return true;

@@ -35,7 +35,7 @@ struct redact_shape;
 typedef bool (*shape_match)(const struct redact_shape *shape, struct str in, size_t at,
                             struct shape_memo *memo, size_t *ret_from, size_t *ret_to);
 struct redact_shape {
-    const char *whose;
+    const char *vendor;
     struct str prefix;
     unsigned char keep;  /* bytes of the prefix that are kept, for the reader */
     unsigned char least; /* fewest characters that must follow */

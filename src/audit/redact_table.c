@@ -375,8 +375,8 @@ static void write_shapes(struct buf *out)
     buf_addz(out, "| vendor | looks like |\n|---|---|\n");
     for (size_t i = 0; i < redact_n_shapes; i++) {
         const struct redact_shape *s = &redact_shapes[i];
-        bool same = i > 0 && strcmp(s->whose, redact_shapes[i - 1].whose) == 0;
-        buf_addf(out, same ? ", " : i > 0 ? " |\n| %s | " : "| %s | ", s->whose);
+        bool same = i > 0 && strcmp(s->vendor, redact_shapes[i - 1].vendor) == 0;
+        buf_addf(out, same ? ", " : i > 0 ? " |\n| %s | " : "| %s | ", s->vendor);
         if (s->looks)
             buf_addf(out, "`%s`", s->looks);
         else

@@ -31,9 +31,9 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int64_t offset_ms;           /* life = mono + offset */
 static _Atomic int64_t look_ms = INT64_MIN; /* mono time of the next comparison */
-static int64_t looked_ms, told_ms;          /* told_ms: the last jump that was logged */
-static int64_t kept_ms = INT64_MIN;         /* offset in the file; INT64_MIN: not saved */
-static char *kept_in;
+static int64_t looked_ms, logged_ms;        /* logged_ms: the last jump that was logged */
+static int64_t saved_ms = INT64_MIN;        /* offset in the file; INT64_MIN: not saved */
+static char *saved_path;
 static bool begun;
 
 static int64_t clamp(int64_t v, int64_t most)
@@ -50,25 +50,25 @@ static void show_jump(int64_t ms)
 }
 
 /* Logs a jump on top of an earlier jump again.  Logs once when the wall clock is back. */
-static void tell_jump(int64_t apart_ms)
+static void log_jump(int64_t apart_ms)
 {
     bool is_jump = llabs(apart_ms) > SMALL_MS;
 
-    if (is_jump ? llabs(apart_ms - told_ms) <= SMALL_MS : told_ms == 0)
+    if (is_jump ? llabs(apart_ms - logged_ms) <= SMALL_MS : logged_ms == 0)
         return;
     if (is_jump)
         log_warn("the wall clock jumped; lifetimes of sessions and leases are not affected",
                  LI("seconds_ahead", apart_ms / 1000));
     else
         log_info("the wall clock agrees with the clock of lifetimes again");
-    told_ms = is_jump ? apart_ms : 0;
-    show_jump(told_ms);
+    logged_ms = is_jump ? apart_ms : 0;
+    show_jump(logged_ms);
 }
 
 static void begin_locked(int64_t mono_ms)
 {
     offset_ms = clock_wall_ms() - mono_ms;
-    told_ms = 0;
+    logged_ms = 0;
     begun = true;
     show_jump(0);
 }
@@ -82,7 +82,7 @@ static void lead_locked(int64_t mono_ms)
         begin_locked(mono_ms);
     else if (llabs(apart) <= SMALL_MS)
         offset_ms += clamp(apart, most);
-    tell_jump(wall - mono_ms - offset_ms);
+    log_jump(wall - mono_ms - offset_ms);
 }
 
 static void look(int64_t mono_ms)
@@ -135,7 +135,7 @@ static bool boot_id(char ret[BOOT_ID + 1])
     return ok;
 }
 
-static bool read_kept(const char *path, int64_t *ret_offset_ms)
+static bool read_saved(const char *path, int64_t *ret_offset_ms)
 {
     char boot[BOOT_ID + 1], of[BOOT_ID + 1];
     FILE *f = fopen(path, "re");
@@ -151,16 +151,16 @@ static bool read_kept(const char *path, int64_t *ret_offset_ms)
 
 void clock_life_continue(const char *path)
 {
-    int64_t mono_ms = clock_mono_ms(), kept;
+    int64_t mono_ms = clock_mono_ms(), saved;
 
     pthread_mutex_lock(&lock);
-    free(kept_in);
-    kept_in = strdup(path);
-    kept_ms = INT64_MIN;
+    free(saved_path);
+    saved_path = strdup(path);
+    saved_ms = INT64_MIN;
     begin_locked(mono_ms);
-    if (read_kept(path, &kept)) {
-        offset_ms = kept;
-        kept_ms = kept;
+    if (read_saved(path, &saved)) {
+        offset_ms = saved;
+        saved_ms = saved;
     }
     looked_ms = mono_ms;
     look_ms = mono_ms; /* so that a jump since then is logged at once */
@@ -170,29 +170,30 @@ void clock_life_continue(const char *path)
 }
 
 /* Writes the file atomically: a partly written offset would be a wrong life time. */
-static bool write_kept(int64_t ms)
+static bool write_saved(int64_t ms)
 {
     char boot[BOOT_ID + 1], fresh[4096];
     FILE *f = NULL;
 
-    if (snprintf(fresh, sizeof(fresh), "%s.new", kept_in) >= (int)sizeof(fresh) || !boot_id(boot))
+    if (snprintf(fresh, sizeof(fresh), "%s.new", saved_path) >= (int)sizeof(fresh) ||
+        !boot_id(boot))
         return false;
     f = fopen(fresh, "we");
     if (!f)
         return false;
     bool ok = fprintf(f, "%s %lld\n", boot, (long long)ms) > 0;
     ok = fclose(f) == 0 && ok;
-    return ok && rename(fresh, kept_in) == 0;
+    return ok && rename(fresh, saved_path) == 0;
 }
 
 void clock_life_keep(void)
 {
     int64_t ms = offset_ms;
 
-    if (!kept_in || (kept_ms != INT64_MIN && llabs(ms - kept_ms) < KEEP_EVERY_MS))
+    if (!saved_path || (saved_ms != INT64_MIN && llabs(ms - saved_ms) < KEEP_EVERY_MS))
         return;
-    if (!write_kept(ms)) /* the next start then begins at the wall clock */
+    if (!write_saved(ms)) /* the next start then begins at the wall clock */
         log_warn("the clock of lifetimes could not be saved; check the data directory",
-                 LZ("file", kept_in));
-    kept_ms = ms;
+                 LZ("file", saved_path));
+    saved_ms = ms;
 }

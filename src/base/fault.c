@@ -98,20 +98,20 @@ void fault_hold(const char *point, struct str about)
 {
     const char *folder = getenv("HOLDFAST_FAULT_HOLD");
     const struct timespec pause = {.tv_nsec = 2000000};
-    char path[512], told[520];
+    char path[512], held_path[520];
     FILE *file;
 
     if (!folder)
         return;
     snprintf(path, sizeof(path), "%s/%s", folder, point);
-    snprintf(told, sizeof(told), "%s.held", path);
+    snprintf(held_path, sizeof(held_path), "%s.held", path);
     if (!holds(path, about))
         return;
-    file = fopen(told, "we");
+    file = fopen(held_path, "we");
     if (file)
         fclose(file);
     while (holds(path, about))
         nanosleep(&pause, NULL);
-    unlink(told);
+    unlink(held_path);
 }
 #endif

@@ -44,7 +44,7 @@ static struct {
 } log_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER};
 
 static _Atomic uint64_t dropped;
-static uint64_t dropped_told;
+static uint64_t dropped_logged;
 static int out_fd = STDERR_FILENO;
 static bool as_json, in_colour;
 static log_filter filter;
@@ -189,15 +189,15 @@ void log_line(enum log_level level, const char *message, const struct log_field 
     buf_release(&line);
 }
 
-static void tell_dropped(void)
+static void write_dropped(void)
 {
     uint64_t now = dropped;
-    struct log_field lines = LI("lines", now - dropped_told);
+    struct log_field lines = LI("lines", now - dropped_logged);
     struct buf line;
 
-    if (now == dropped_told)
+    if (now == dropped_logged)
         return;
-    dropped_told = now;
+    dropped_logged = now;
     buf_init(&line, SIZE_MAX);
     format_line(&line, LOG_WARN, "log lines were dropped because stderr did not take them", &lines,
                 1);
@@ -229,7 +229,7 @@ static void *writer_main(void *arg unused_arg)
         if (past_deadline() || !write_out(line->text, line->n))
             dropped++;
         else
-            tell_dropped();
+            write_dropped();
         free(line);
     }
     return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a call; the diagram is in call.h.  Every path ends in call_answered() once, unless the
- * call was refused before anything was written.  Each attempt ends in exec_end() once. */
+/* The life of a call; the diagram is in call.h.  Every path ends in call_answered() once, unless
+ * the call was refused before anything was written.  Each attempt ends in exec_end() once. */
 #include "call/call.h"
 #include "call/call_impl.h"
 
@@ -94,7 +94,7 @@ static struct link_identity link_identity_of(const struct call *c)
     const struct session *s = c->session;
     struct link_identity who = {.key = s->link_key, .owner = s->owner_key};
 
-    if (c->goes_alone) {
+    if (c->uses_session_link) {
         who.credential = credential_found(c->credential);
         who.context_values = credential_context_values(c->credential, &who.n_context_values);
     } else if (config->share == SHARE_ALL ||
@@ -137,7 +137,7 @@ static void drop_credential(struct call *c)
 {
     credential_free(c->credential);
     c->credential = NULL;
-    c->goes_alone = c->has_credential = false;
+    c->uses_session_link = c->has_credential = false;
 }
 
 static void call_failed(struct call *c, const struct error *err)
@@ -249,7 +249,7 @@ static void note_link(struct call *c, struct link *l, bool was_open)
         .resume = link_resume(l, resume),
         .reason = link_lost_reason(l),
     };
-    c->state_lost = session_note_link(c->session, server, &seen) == LINK_NEWS_STATE_LOST;
+    c->state_lost = session_note_link(c->session, server, &seen) == LINK_STATE_LOST;
     if (seen.resume.p)
         session_keep_resume(c->session, server, seen.resume);
 }
@@ -266,13 +266,13 @@ static void on_level(void *arg, struct link *l, const struct error *err)
 }
 
 /* True: the call goes on once the server has accepted its client's log level. */
-static bool tells_level(struct call *c, struct link *l)
+static bool sends_level(struct call *c, struct link *l)
 {
     const char *level = c->transport ? c->transport->log_level : NULL;
 
     if (!level || !mcp_era(link_era(l))->is_stateful || !catalog_offers(c->catalog, "logging"))
         return false;
-    c->level = level_tell(l, level, on_level, c);
+    c->level = level_send(l, level, on_level, c);
     return c->level != NULL;
 }
 
@@ -322,7 +322,7 @@ static void call_send(struct call *c, struct link *l, bool was_open)
         call_failed(c, &err);
         return;
     }
-    if (tells_level(c, l))
+    if (sends_level(c, l))
         return;
     c->pending.id = r.id = upstream_next_id_for(c->up);
     c->pending.on_reply = on_reply;
@@ -391,7 +391,7 @@ static bool check_credential(struct call *c, const struct error *err)
         !err && (!values || upstream_check_context_values(c->up, values, n, &c->err));
     if (!c->has_credential)
         return false;
-    c->goes_alone = values || credential_found(c->credential).value.p != NULL;
+    c->uses_session_link = values || credential_found(c->credential).value.p != NULL;
     return true;
 }
 
@@ -431,7 +431,7 @@ static void call_link(struct call *c)
         link_now(c);
     } else if (upstream_has_link(c->up, c->session->link_key)) {
         drop_credential(c);
-        c->goes_alone = true;
+        c->uses_session_link = true;
         link_now(c);
     } else if (c->credential) {
         link_with_credential(c);
@@ -528,9 +528,9 @@ static struct str both_eras(const struct call *c)
     return str_n(p, from.n + 1 + to.n);
 }
 
-static struct exec_what what_of(const struct call *c, int64_t parent)
+static struct exec_request what_of(const struct call *c, int64_t parent)
 {
-    return (struct exec_what){
+    return (struct exec_request){
         .who = &c->who,
         .session_id = c->session->id,
         .transport = c->transport ? str_n(c->transport->shown, 8) : STR_NONE,
@@ -576,7 +576,7 @@ static void write_intent(struct call *c)
         begin_without_intent(c, ops);
         return;
     }
-    struct exec_what what = what_of(c, c->parent);
+    struct exec_request what = what_of(c, c->parent);
     c->exec.user = c;
     exec_begin(c->home->audit, &c->exec, &what, ops, c->n_extra, on_begun);
 }
@@ -688,7 +688,7 @@ struct call *call_new(struct calls *home, const struct call_args *args)
     c->client_version = args->client_version;
     c->session_named = args->session_named;
     c->drop_session_id = args->drop_session_id;
-    c->tells_handle = args->tells_handle;
+    c->adds_handle = args->adds_handle;
     copy_request(c, args);
     take_references(c, args);
     return c;
@@ -800,7 +800,7 @@ static void commit_outcome(struct call *c)
         result.error = str_of(c->err.text);
     }
     if (c->kind != EXEC_DURABLE) {
-        struct exec_what what = what_of(c, 0);
+        struct exec_request what = what_of(c, 0);
         if (c->kind == EXEC_NOTE)
             exec_note(c->home->audit, &what, &result);
         finish(c);
@@ -820,7 +820,7 @@ void call_cancel(struct call *c, struct str reason)
     struct error err;
 
     if (c->state == CALL_LINKING && c->level)
-        level_forget(c->level);
+        level_drop(c->level);
     else if (c->state == CALL_LINKING && credential_is_awaited(c->credential)) {
         credential_free(c->credential);
         c->credential = NULL;
@@ -836,7 +836,7 @@ void call_cancel(struct call *c, struct str reason)
     call_failed(c, &err);
 }
 
-void call_unwanted(struct call_listener *l, struct str reason)
+void call_abandon(struct call_listener *l, struct str reason)
 {
     struct call *c = l->call;
 

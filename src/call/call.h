@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call is our side of one request to a server.  It owns itself: it lives on the heap with an arena
- * of its own, a copy of the request, and references to session, transport, upstream and catalog.  It
- * commits its intent, sends, receives, and commits its outcome without help.  A tools/call goes from a
- * durable intent to a durable outcome.  A request that only reads is noted when it is over.  A
- * subscription leaves no row.
+/* A call is our side of one request to a server.  It owns itself: it lives on the heap with an
+ * arena of its own, a copy of the request, and references to session, transport, upstream and
+ * catalog.  It commits its intent, sends, receives, and commits its outcome without help.  A
+ * tools/call goes from a durable intent to a durable outcome.  A request that only reads is noted
+ * when it is over.  A subscription leaves no row.
  *
  * Exchanges attach as listeners: none, one or several.  A listener gets the messages of the server
- * while the call runs, and reads the answer when the call is over.  A call without a listener runs to
- * its end all the same.  It is freed when it is over and the last listener has detached.
+ * while the call runs, and reads the answer when the call is over.  A call without a listener runs
+ * to its end all the same.  It is freed when it is over and the last listener has detached.
  *
- * If no listener is connected to its client when the answer comes, the call stores the result with its
- * outcome (call/undelivered.h), so that the client can ask for it again.
+ * If no listener is connected to its client when the answer comes, the call stores the result with
+ * its outcome (call/undelivered.h), so that the client can ask for it again.
  *
  *     NEW
  *      │ call_start()
@@ -127,7 +127,7 @@ struct call_args {
     struct session_plan plan;    /* changes of `session`, stored with the intent */
     int session_named;    /* enum builtin_named: result of looking up the argument session_id */
     bool drop_session_id; /* Holdfast added the argument session_id: the server does not get it */
-    bool tells_handle;    /* the result carries the session's handle */
+    bool adds_handle;     /* the result carries the session's handle */
 };
 
 struct call {
@@ -153,7 +153,7 @@ struct call {
     struct transport *transport;
     struct session_plan plan;
     int session_named;
-    bool drop_session_id, tells_handle;
+    bool drop_session_id, adds_handle;
 
     enum mcp_era server_era; /* of the link that it was sent on */
     /* The answer: either a message or an error. */
@@ -174,8 +174,8 @@ struct call {
     int64_t parent;                      /* the intent of the previous attempt; 0: none */
     struct credential_fetch *credential; /* lookup of credential and context values; or NULL */
     bool has_credential;                 /* … which succeeded; else `err` says why not */
-    bool goes_alone;                     /* the call uses a link of its session alone */
-    struct level_news *level; /* LINKING: waits until the server has accepted a log level */
+    bool uses_session_link;              /* the call uses a link of its session alone */
+    struct level_request *level; /* LINKING: waits until the server has accepted a log level */
     struct str cancel_key;
     unsigned attempts;
     int64_t sent_us;        /* of the attempt that was answered; 0: nothing was sent */
@@ -202,7 +202,7 @@ void call_detach(struct call_listener *l);
 void call_cancel(struct call *c, struct str reason);
 /* The client of this listener no longer wants the answer.  Cancels a call that has no other
  * listener. */
-void call_unwanted(struct call_listener *l, struct str reason);
+void call_abandon(struct call_listener *l, struct str reason);
 /* The call of this transport with this client id (its raw bytes), or NULL. */
 struct call *calls_find(struct calls *home, const struct transport *t, struct str client_id,
                         struct arena *mem);

@@ -29,7 +29,7 @@ bool call_asks_beyond_era(const struct call *c)
 
 /* An error cannot carry the news of lost state.  If the client does not see this reply, the next
  * result carries the news too. */
-static bool tells_lost_state(struct call *c, bool is_seen, struct str *ret_reason)
+static bool adds_lost_state(struct call *c, bool is_seen, struct str *ret_reason)
 {
     struct session_link *l = session_link_of(c->session, upstream_name(c->up));
 
@@ -55,9 +55,9 @@ void call_write_reply(struct call *c, const struct call_reply *r, struct buf *ou
     };
 
     assert(c->has_answer);
-    if (c->tells_handle)
+    if (c->adds_handle)
         result.handle = c->session->handle;
-    if (tells_lost_state(c, r->is_seen, &result.lost_reason)) {
+    if (adds_lost_state(c, r->is_seen, &result.lost_reason)) {
         clock_format(clock_wall_ms(), at);
         result.lost_server = upstream_name(c->up);
         result.lost_at = str_of(at);

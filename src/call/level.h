@@ -7,14 +7,14 @@
 
 #include "upstream/upstream.h"
 
-struct level_news; /* under way; frees itself when it is answered */
+struct level_request; /* under way; frees itself when it is answered */
 
 /* Sends the level if the link does not have it yet.  NULL: the call need not wait.  Otherwise go()
- * is called once from the loop, with err when the link ended meanwhile, unless level_forget() comes
+ * is called once from the loop, with err when the link ended meanwhile, unless level_drop() comes
  * first. */
-struct level_news *level_tell(struct link *l, const char *level,
-                              void (*go)(void *arg, struct link *l, const struct error *err),
-                              void *arg);
-void level_forget(struct level_news *news);
+struct level_request *level_send(struct link *l, const char *level,
+                                 void (*go)(void *arg, struct link *l, const struct error *err),
+                                 void *arg);
+void level_drop(struct level_request *request);
 
 #endif

@@ -36,9 +36,9 @@ struct str request_state_bind(const struct hmac_key *key, const struct state_bin
     buf_add(&raw, mac, MAC_TEXT);
     buf_addc(&raw, '.');
     buf_addstr(&raw, rest);
-    struct str kept = arena_dup(mem, buf_str(&raw));
+    struct str copy = arena_dup(mem, buf_str(&raw));
     buf_release(&raw);
-    return kept;
+    return copy;
 }
 
 bool request_state_open(const struct hmac_key *key, const struct state_binding *to,

@@ -52,7 +52,7 @@ struct undelivered_result {
     struct holder *holder; /* NULL: hidden */
     struct list in_holder, in_order;
     enum result_state state;
-    bool is_unwanted;    /* its client got it in another way while it was being stored */
+    bool is_delivered;   /* its client got it in another way while it was being stored */
     struct list waiters; /* struct undelivered_take, while EXPECTED */
     struct principal who;
     struct str session_id;
@@ -383,7 +383,7 @@ static struct undelivered_result *find(const struct undelivered *u,
     list_each(&h->results, it)
     {
         struct undelivered_result *k = list_entry(it, struct undelivered_result, in_holder);
-        if (memcmp(k->row.digest, digest, sizeof(digest)) == 0 && !k->is_unwanted &&
+        if (memcmp(k->row.digest, digest, sizeof(digest)) == 0 && !k->is_delivered &&
             principal_owns(ask->who, k->who.tenant, k->who.owner))
             return k;
     }
@@ -450,7 +450,7 @@ void undelivered_result_end(struct undelivered_result *k, bool is_stored)
     free(k->sealed);
     k->sealed = NULL;
     k->row.sealed = STR_NONE;
-    if (is_stored && !k->is_unwanted)
+    if (is_stored && !k->is_delivered)
         first = list_pop(&k->waiters);
     for (struct list *it; (it = list_pop(&k->waiters));)
         finish_later(list_entry(it, struct undelivered_take, waiting));
@@ -461,7 +461,7 @@ void undelivered_result_end(struct undelivered_result *k, bool is_stored)
     count(k->home, "kept");
     hide(k);
     k->state = RESULT_STORED;
-    if (k->is_unwanted)
+    if (k->is_delivered)
         drop(k);
     else if (first)
         begin_take(list_entry(first, struct undelivered_take, waiting), k);
@@ -503,7 +503,7 @@ void undelivered_drop(struct undelivered *u, int64_t id)
             struct undelivered_result *k = list_entry(it, struct undelivered_result, in_holder);
             if (k->row.id != id)
                 continue;
-            k->is_unwanted = true;
+            k->is_delivered = true;
             if (k->state == RESULT_STORED)
                 drop(k);
             return;

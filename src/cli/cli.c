@@ -189,7 +189,7 @@ static bool take_flag(struct cli *cli, int argc, char **argv, int *at, int *ret_
 }
 
 /* -h or --help: the help from the command's row. */
-static int say_help(const struct cli *cli)
+static int print_help(const struct cli *cli)
 {
     struct buf out;
 
@@ -211,7 +211,7 @@ bool cli_parse(struct cli *ret, const struct cli_command *command, int argc, cha
         if (is_flag && strcmp(argv[i], "--") == 0) {
             flags = false;
         } else if (is_flag && (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)) {
-            *ret_status = say_help(ret);
+            *ret_status = print_help(ret);
             return false;
         } else if (is_flag) {
             if (!take_flag(ret, argc, argv, &i, ret_status))

@@ -67,7 +67,7 @@ static void add_check(struct buf *out, const struct config *c, const struct find
         buf_addz(out, "no configuration file: the built-in defaults are used");
 }
 
-static void say_notes(const struct config *c, const struct findings *f)
+static void print_notes(const struct config *c, const struct findings *f)
 {
     if (c->warning.p)
         fprintf(stderr, "warning: %.*s\n", STR_ARG(c->warning));
@@ -113,7 +113,7 @@ int cmd_config(struct cli *cli)
     else
         add_check(&out, config, &found);
     if (!check || !json)
-        say_notes(config, &found);
+        print_notes(config, &found);
     int status = cli_print(cli, &out);
     if (!status && found.n_errors)
         status = error_info(ERR_CONFIG)->exit_status;

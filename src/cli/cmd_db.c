@@ -223,7 +223,7 @@ static void add_result_json(struct db_cmd *c, int from, int to)
     js_object_end(&w);
 }
 
-static void tell_steps(struct db_cmd *c, int to)
+static void print_steps(struct db_cmd *c, int to)
 {
     add_steps(c, c->status.number, to);
     if (c->json && !cli_flag(c->cli, "--dry-run"))
@@ -235,7 +235,7 @@ static bool run_migrate(struct db_cmd *c, struct error *err)
     if (!schema_status_check(&c->status, err) ||
         (!cli_flag(c->cli, "--dry-run") && !schema_migrate(c->schema, err)))
         return false;
-    tell_steps(c, (int)c->status.known.n);
+    print_steps(c, (int)c->status.known.n);
     return true;
 }
 
@@ -263,7 +263,7 @@ static bool run_rollback(struct db_cmd *c, struct error *err)
                          c->status.number, to, to == 0 ? ": all sessions and the whole audit" : "");
     if (!dry && to < c->status.number && !schema_rollback(c->schema, to, err))
         return false;
-    tell_steps(c, to);
+    print_steps(c, to);
     return true;
 }
 

@@ -220,8 +220,8 @@ static void add_notes(struct servers_cmd *c, const struct listed *s)
 }
 
 /* Prints the server to stderr; stdout is for its tools. */
-static bool say_server(struct servers_cmd *c, struct str name, int64_t *ret_offered,
-                       struct error *err)
+static bool print_server(struct servers_cmd *c, struct str name, int64_t *ret_offered,
+                         struct error *err)
 {
     struct listing *l = arena_new_of(c->cli->mem, struct listing);
 
@@ -249,7 +249,7 @@ static bool run_show(struct servers_cmd *c, struct error *err)
     struct shown shown = {.cmd = c};
 
     if (!open_source(c, err) || !inventory_has_server(&c->from, server, err) ||
-        !say_server(c, server, &shown.offered, err) ||
+        !print_server(c, server, &shown.offered, err) ||
         !inventory_each_tool(&c->from, server, show_tool, &shown, err))
         return false;
     if (!shown.n && !c->json && shown.offered)

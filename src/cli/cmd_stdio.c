@@ -56,7 +56,7 @@ struct stdio {
     int gateway_status;            /* exit status of a gateway that we started */
     int logs;                      /* the gateway's standard error; -1: none */
     struct config_identity config; /* the configuration file that was given or found */
-    bool has_said_config;
+    bool has_printed_config;
     struct relay_ends ends;
     struct relay_talk talk;
     int64_t lost_ms[REJOINS_MAX]; /* when the last gateways were lost, as a ring */
@@ -127,13 +127,13 @@ static struct str path_with_name(struct str path, struct arena *mem)
 }
 
 /* Prints once what is served, if the user may expect something else. */
-static void say_config(struct stdio *s, struct str state)
+static void print_config(struct stdio *s, struct str state)
 {
     bool is_sample_meant = cli_flag(s->cli, "--server") || cli_flag(s->cli, "--profile");
 
-    if (s->has_said_config)
+    if (s->has_printed_config)
         return;
-    s->has_said_config = true;
+    s->has_printed_config = true;
     if (!s->config.path.p && !s->gateway)
         fprintf(stderr, "holdfast: joined the Holdfast (pid %d) of the data directory %.*s\n",
                 datadir_owner(s->data_dir), STR_ARG(s->data_dir));
@@ -161,7 +161,7 @@ static bool open_channel(struct stdio *s, struct arena *mem, int *ret_fd, struct
     ok = control_lines(control, s->path, mem, ret_fd, &state, err);
     control_close(control);
     if (ok)
-        say_config(s, state);
+        print_config(s, state);
     return ok;
 }
 
@@ -348,7 +348,7 @@ static bool await_initialized(struct stdio *s, int channel, struct buf *in)
             bool is_answer = relay_line_answers(line, id);
             line.n++;
             relay_talk_received(&s->talk, line);
-            if ((!is_answer || is_wanted) && !relay_say(&s->ends, line))
+            if ((!is_answer || is_wanted) && !relay_send(&s->ends, line))
                 return false;
             buf_consume(in, line.n);
             if (is_answer)
@@ -382,7 +382,7 @@ static bool replay(struct stdio *s, int channel)
          (!s->talk.is_initialized || send_all(channel, initialized));
     if (ok && in.n) {
         relay_talk_received(&s->talk, buf_str(&in));
-        ok = relay_say(&s->ends, buf_str(&in));
+        ok = relay_send(&s->ends, buf_str(&in));
     }
     buf_release(&in);
     return ok;
@@ -398,7 +398,7 @@ static bool mourn(struct stdio *s)
 
     buf_init(&out, 8u * 1024 * 1024);
     n = relay_talk_lose(&s->talk, &out);
-    bool ok = relay_say(&s->ends, buf_str(&out)) && has_rest;
+    bool ok = relay_send(&s->ends, buf_str(&out)) && has_rest;
     buf_release(&out);
     fprintf(stderr,
             "holdfast: the Holdfast that served this pipe has ended; %zu request%s under way %s "

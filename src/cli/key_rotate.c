@@ -42,7 +42,7 @@ static bool read_new(const char *file, char ret[KEY_FILE_MAX], struct str *ret_t
     return n > 0 || error_sys(err, ERR_CONFIG, errno, "the new master key %s cannot be read", file);
 }
 
-static void tell(const struct rotation *r, bool json, struct buf *out)
+static void print_rotation(const struct rotation *r, bool json, struct buf *out)
 {
     if (json)
         buf_addf(out,
@@ -68,7 +68,7 @@ bool key_rotate(struct cli *cli, bool json, struct buf *out, struct error *err)
     struct str data_dir, text = STR_NONE;
     struct datadir *owned = NULL;
     struct store *store = NULL;
-    struct rotation told = {0};
+    struct rotation rotation = {0};
     struct database db;
     char fresh[KEY_FILE_MAX];
     bool is_ours;
@@ -79,10 +79,10 @@ bool key_rotate(struct cli *cli, bool json, struct buf *out, struct error *err)
               datadir_own(data_dir, &owned, err) &&
               database_open(&db, (struct store_config){0}, &store, err) &&
               rotate_master(store, master_path(data_dir, cli->mem, &is_ours), text,
-                            cli_flag(cli, "--reseal"), &told, err);
+                            cli_flag(cli, "--reseal"), &rotation, err);
     crypto_wipe(fresh, sizeof(fresh));
     if (ok)
-        tell(&told, json, out);
+        print_rotation(&rotation, json, out);
     if (store)
         store_close(store);
     datadir_release(owned);

@@ -30,7 +30,7 @@ struct flow {
 struct relay {
     struct relay_ends ends;
     struct flow up, down;
-    bool told;        /* our side of the channel is shut down */
+    bool is_shut;     /* our side of the channel is shut down */
     bool is_cut;      /* the channel takes no more bytes */
     bool mute;        /* the reader of `out` is gone */
     int64_t wrote_ms; /* when `out` last took bytes, or no bytes were waiting */
@@ -116,7 +116,7 @@ static void wait_for_any(struct relay *r, struct pollfd fds[COUNT])
 {
     bool reads_in = !r->up.finished && is_empty(&r->up);
     bool reads_channel = !r->down.finished && is_empty(&r->down);
-    bool patient = is_empty(&r->down) || !(r->told || r->down.finished);
+    bool patient = is_empty(&r->down) || !(r->is_shut || r->down.finished);
     int64_t left = r->wrote_ms + GIVE_UP_MS - clock_mono_ms();
 
     fds[IN] = (struct pollfd){.fd = reads_in ? r->ends.in : -1, .events = POLLIN};
@@ -180,19 +180,19 @@ enum relay_end relay_run(const struct relay_ends *ends)
     r.down = (struct flow){0};
     if (!ends->talk) /* with a talk, lines of the client that were not sent yet stay */
         r.up = (struct flow){0};
-    r.told = r.is_cut = r.mute = false;
+    r.is_shut = r.is_cut = r.mute = false;
     r.wrote_ms = clock_mono_ms();
     while (!r.down.finished || !is_empty(&r.down)) {
         size_t before = r.down.at;
         bool idle = is_empty(&r.down);
         wait_for_any(&r, fds);
         move(&r, fds);
-        if (r.up.finished && (is_empty(&r.up) || r.is_cut) && !r.told) {
-            r.told = true;
+        if (r.up.finished && (is_empty(&r.up) || r.is_cut) && !r.is_shut) {
+            r.is_shut = true;
             (void)shutdown(ends->channel, SHUT_WR);
         }
         ended_here = ended_here || (r.up.finished && !r.down.finished);
-        if (idle || r.down.at != before || !(r.told || r.down.finished))
+        if (idle || r.down.at != before || !(r.is_shut || r.down.finished))
             r.wrote_ms = clock_mono_ms();
         else if (clock_mono_ms() >= r.wrote_ms + GIVE_UP_MS)
             break;
@@ -239,7 +239,7 @@ bool relay_drop_cut_line(const struct relay_ends *ends)
     return true;
 }
 
-bool relay_say(const struct relay_ends *ends, struct str text)
+bool relay_send(const struct relay_ends *ends, struct str text)
 {
     while (text.n) {
         struct pollfd out = {.fd = ends->out, .events = POLLOUT};

@@ -27,7 +27,7 @@ enum relay_end relay_run(const struct relay_ends *ends);
  * not come within 5 s. */
 bool relay_drop_cut_line(const struct relay_ends *ends);
 /* Writes to `out`; false: its reader is gone, or has read nothing for 5 s. */
-bool relay_say(const struct relay_ends *ends, struct str text);
+bool relay_send(const struct relay_ends *ends, struct str text);
 /* Whether `in` has ended, or `stop` is readable. */
 bool relay_client_left(const struct relay_ends *ends);
 /* Relays only the log lines, until their end or for at most `ms`. */

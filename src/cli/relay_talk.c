@@ -222,7 +222,7 @@ bool relay_talk_waits_for(const struct relay_talk *t, struct str id)
 
 size_t relay_talk_lose(struct relay_talk *t, struct buf *out)
 {
-    size_t told = 0, kept = 0;
+    size_t answered = 0, kept = 0;
 
     if (t->down.is_mid_line)
         buf_addc(out, '\n');
@@ -239,10 +239,10 @@ size_t relay_talk_lose(struct relay_talk *t, struct buf *out)
             "known here, `holdfast audit list` shows it\"}}\n",
             t->waiting[i]);
         free(t->waiting[i]);
-        told++;
+        answered++;
     }
     t->n_waiting = kept;
-    return told;
+    return answered;
 }
 
 struct line_answer {

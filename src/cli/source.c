@@ -36,7 +36,7 @@ static void warn_of_another(const struct place *p)
     buf_release(&table);
 }
 
-static void say_place(const struct cli *cli, const struct place *p)
+static void print_place(const struct cli *cli, const struct place *p)
 {
     struct str runs = STR(" (no Holdfast runs there)");
 
@@ -61,7 +61,7 @@ bool place_find(const struct cli *cli, struct place *ret, struct error *err)
                          err))
         return false;
     ret->owner = datadir_owner(ret->data_dir);
-    say_place(cli, ret);
+    print_place(cli, ret);
     return true;
 }
 

@@ -170,7 +170,7 @@ void limits_write(struct js_writer *w, const struct limits *l)
         }
 }
 
-bool limits_are_unsaid(const struct limits *l)
+bool limits_are_unset(const struct limits *l)
 {
     for (unsigned k = 0; k < LIMIT_KINDS; k++)
         if (l->of[k].amount != LIMIT_UNSAID)
@@ -238,7 +238,7 @@ struct limits config_key_limits(const struct config *c, struct str tenant, const
 
 static bool says_any(const struct limits_config *l)
 {
-    return !limits_are_unsaid(&l->tenant) || !limits_are_unsaid(&l->key);
+    return !limits_are_unset(&l->tenant) || !limits_are_unset(&l->key);
 }
 
 void limits_finish(struct config *c)

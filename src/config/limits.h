@@ -21,7 +21,7 @@ extern const struct js_field limits_fields[];
 /* Writes the limits that are set, in the form of limits_fields.  The caller has begun the
  * object. */
 void limits_write(struct js_writer *w, const struct limits *l);
-bool limits_are_unsaid(const struct limits *l);
+bool limits_are_unset(const struct limits *l);
 
 /* A text for people: "600 requests a minute", "8 calls at a time". */
 void limit_describe(enum limit_kind kind, const struct limit *l, struct buf *out);

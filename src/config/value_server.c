@@ -494,7 +494,7 @@ static struct str carrier_label(const struct meta_carrier *m, struct arena *mem)
 bool option_read_meta_carriers(const struct js_binding *b, const struct js_field *f,
                                const struct js_node *v, void *place, struct error *err)
 {
-    struct meta_carrier list[CONFIG_CARRIERS_MAX], *kept;
+    struct meta_carrier list[CONFIG_CARRIERS_MAX], *copy;
     size_t n = 0;
 
     if (v->type != JS_ARRAY)
@@ -512,9 +512,9 @@ bool option_read_meta_carriers(const struct js_binding *b, const struct js_field
                 return js_bind_fault(b, e, err, "this key is given twice; keep one of them");
         n++;
     }
-    kept = arena_zalloc(b->mem, n * sizeof(*kept));
-    memcpy(kept, list, n * sizeof(*kept));
-    *(struct meta_carrier **)place = kept;
+    copy = arena_zalloc(b->mem, n * sizeof(*copy));
+    memcpy(copy, list, n * sizeof(*copy));
+    *(struct meta_carrier **)place = copy;
     *(size_t *)(void *)((char *)place - f->offset + f->count_offset) = n;
     return true;
 }

@@ -286,8 +286,8 @@ static bool says_nothing(const struct js_field *f, const void *place)
 
     if (f->read == option_read_limit)
         return ((const struct limit *)place)->amount == LIMIT_UNSAID;
-    return f->read == option_read_limits && limits_are_unsaid(&both->tenant) &&
-           (f->fields == limits_fields || limits_are_unsaid(&both->key));
+    return f->read == option_read_limits && limits_are_unset(&both->tenant) &&
+           (f->fields == limits_fields || limits_are_unset(&both->key));
 }
 
 /* Writers of the values that the readers of options.c store; other readers store nothing. */

@@ -214,7 +214,7 @@ struct ask *hub_ask(struct hub *h, struct link *l, struct pending *about,
     return a;
 }
 
-void hub_unask(struct ask *a)
+void hub_ask_drop(struct ask *a)
 {
     release_clock(a, link_of(a));
     ask_free(a);
@@ -229,7 +229,7 @@ bool hub_ask_session(struct hub *h, struct link *l, const struct mcp_message *m)
         return false;
     buf_init(&text, MAX_MESSAGE);
     if (hub_ask(h, l, NULL, m, t, &text))
-        hub_tell_transport(h, t, buf_str(&text), false);
+        hub_notify_transport(h, t, buf_str(&text), false);
     buf_release(&text);
     return true;
 }
@@ -299,7 +299,7 @@ void hub_end_asks(struct hub *h)
 }
 
 /* Sends a notification the way its question went: on the stream of its call while that runs. */
-static void tell_asked(struct ask *a, struct link *l, struct str json)
+static void notify_asked(struct ask *a, struct link *l, struct str json)
 {
     struct pending *p = a->about ? pending_find(l, a->about) : NULL;
     struct arena *mem = arena_new(MAX_MESSAGE);
@@ -308,7 +308,7 @@ static void tell_asked(struct ask *a, struct link *l, struct str json)
 
     if (!p || !p->on_message || !mcp_parse_upstream(json, mem, &m, &ignored) ||
         !p->on_message(p, &m))
-        hub_tell_transport(a->hub, a->transport, json, false);
+        hub_notify_transport(a->hub, a->transport, json, false);
     arena_free(mem);
 }
 
@@ -327,7 +327,7 @@ void hub_ask_cancelled(struct hub *h, struct link *l, const struct mcp_message *
     js_splice_init(&splice, &m->doc);
     js_splice_replace(&splice, id, str_n(ours, (size_t)n));
     js_splice_write(&splice, js_root(&m->doc), &text);
-    tell_asked(a, l, buf_str(&text));
+    notify_asked(a, l, buf_str(&text));
     buf_release(&text);
     release_clock(a, l);
     ask_free(a);

@@ -272,7 +272,7 @@ static bool wants_change(void *arg, const struct transport *t)
            transport_may_see(c->hub, t, c->up, c->kind);
 }
 
-static void tell_transports(struct change *c)
+static void notify_transports(struct change *c)
 {
     struct buf text;
 
@@ -284,7 +284,7 @@ static void tell_transports(struct change *c)
     {
         struct listener *l = list_entry(n, struct listener, node);
         if (wants_change(c, l->transport))
-            l->tell(l, buf_str(&text), true);
+            l->notify(l, buf_str(&text), true);
     }
     buf_release(&text);
 }
@@ -293,7 +293,7 @@ void hub_changed(struct hub *h, struct upstream *u, enum catalog_kind kind)
 {
     struct change change = {.hub = h, .up = u, .kind = kind};
 
-    tell_transports(&change);
+    notify_transports(&change);
     list_each(&h->subscribers, n)
     {
         struct subscriber *s = list_entry(n, struct subscriber, node);
@@ -329,7 +329,7 @@ bool hub_tools_changed(struct hub *h, const struct session *s, const struct tran
 {
     struct change change = {.hub = h, .session = s, .kind = CATALOG_TOOLS};
 
-    tell_transports(&change);
+    notify_transports(&change);
     return own && is_there(h, own);
 }
 
@@ -360,31 +360,31 @@ struct transport *hub_seat_for(struct hub *h, struct link *l)
     return seat_for(h, l, NULL);
 }
 
-void hub_tell_transport(struct hub *h, struct transport *t, struct str json, bool droppable)
+void hub_notify_transport(struct hub *h, struct transport *t, struct str json, bool droppable)
 {
     struct stream *stream;
 
     if (t->listener)
-        t->listener->tell(t->listener, json, droppable);
+        t->listener->notify(t->listener, json, droppable);
     else if ((stream = streams_standalone(h->streams, t)))
         stream_send(stream, json, droppable ? STREAM_MAY : STREAM_MUST);
     else
         log_debug("the last listener of a transport has left", LZ("transport", t->shown));
 }
 
-bool hub_tell(struct hub *h, struct link *l, struct str json, bool droppable)
+bool hub_notify(struct hub *h, struct link *l, struct str json, bool droppable)
 {
     struct transport *t = hub_seat_for(h, l);
     if (t)
-        hub_tell_transport(h, t, json, droppable);
+        hub_notify_transport(h, t, json, droppable);
     return t != NULL;
 }
 
-bool hub_tell_change(struct hub *h, struct link *l, enum catalog_kind kind, struct str json)
+bool hub_notify_change(struct hub *h, struct link *l, enum catalog_kind kind, struct str json)
 {
     struct change change = {.hub = h, .up = link_upstream(l), .kind = kind};
     struct transport *t = seat_for(h, l, &change);
     if (t)
-        hub_tell_transport(h, t, json, false);
+        hub_notify_transport(h, t, json, false);
     return t != NULL;
 }

@@ -47,7 +47,7 @@ struct listener {
     struct list node;
     struct transport *transport; /* a reference, held while it listens */
     /* One JSON-RPC message; droppable: it may be dropped when the reader is slow. */
-    void (*tell)(struct listener *l, struct str json, bool droppable);
+    void (*notify)(struct listener *l, struct str json, bool droppable);
 };
 void hub_listen(struct hub *h, struct listener *l);
 void hub_unlisten(struct hub *h, struct listener *l);
@@ -81,11 +81,11 @@ void hub_changed(struct hub *h, struct upstream *u, enum catalog_kind kind);
 must_check bool hub_tools_changed(struct hub *h, const struct session *s,
                                   const struct transport *own);
 /* Sends a message of this link to the client of its session; false: the session has no listener. */
-must_check bool hub_tell(struct hub *h, struct link *l, struct str json, bool droppable);
+must_check bool hub_notify(struct hub *h, struct link *l, struct str json, bool droppable);
 
 /* The same for a change of the session's own list, to a listener that may see it. */
-must_check bool hub_tell_change(struct hub *h, struct link *l, enum catalog_kind kind,
-                                struct str json);
+must_check bool hub_notify_change(struct hub *h, struct link *l, enum catalog_kind kind,
+                                  struct str json);
 
 /* Forwards a server's request to the client behind `t`: enters it in the ledger under an id of ours
  * and writes it to `out`.  about: the call it came with, or NULL; its timeout stops meanwhile.
@@ -94,7 +94,7 @@ must_check bool hub_tell_change(struct hub *h, struct link *l, enum catalog_kind
 struct ask;
 must_check struct ask *hub_ask(struct hub *h, struct link *l, struct pending *about,
                                const struct mcp_message *m, struct transport *t, struct buf *out);
-void hub_unask(struct ask *a); /* the question could not be sent */
+void hub_ask_drop(struct ask *a); /* the question could not be sent */
 /* The same to a listener for the link's session; false: the session has none. */
 must_check bool hub_ask_session(struct hub *h, struct link *l, const struct mcp_message *m);
 /* Hands the client's answer to the server that asked.  Answers with unknown ids, or from another

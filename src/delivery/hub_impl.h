@@ -49,7 +49,7 @@ struct attended {
 
 /* The transport that gets the messages of this link; NULL: none. */
 struct transport *hub_seat_for(struct hub *h, struct link *l);
-void hub_tell_transport(struct hub *h, struct transport *t, struct str json, bool droppable);
+void hub_notify_transport(struct hub *h, struct transport *t, struct str json, bool droppable);
 void asks_init(struct hub *h);
 void asks_release(struct hub *h);
 

@@ -119,21 +119,21 @@ static struct pending *owner_of(const struct delivery *d)
     return link_is_shared(d->link) ? link_only(d->link) : link_newest(d->link);
 }
 
-static bool tell_pending(struct delivery *d)
+static bool notify_pending(struct delivery *d)
 {
     struct pending *p = owner_of(d);
     return p && p->on_message && p->on_message(p, &d->m);
 }
 
 /* In the form of the client's era, which has no subscription ids. */
-static bool tell_change(struct delivery *d, enum catalog_kind kind)
+static bool notify_change(struct delivery *d, enum catalog_kind kind)
 {
     char text[128];
     int n = snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\",\"method\":\"%.*s\"}",
                      STR_ARG(catalog_kinds[kind].changed));
-    return hub_tell_change(d->hub, d->link, kind,
-                           mcp_era(link_era(d->link))->has_listen ? str_n(text, (size_t)n)
-                                                                  : d->text);
+    return hub_notify_change(d->hub, d->link, kind,
+                             mcp_era(link_era(d->link))->has_listen ? str_n(text, (size_t)n)
+                                                                    : d->text);
 }
 
 /* A change of the server's list is sent to all listeners; a change of a session's own list to that
@@ -145,8 +145,8 @@ static bool deliver_change(struct delivery *d)
     if (kind == CATALOG_KINDS)
         return false;
     link_changed(d->link, kind);
-    if (!link_is_shared(d->link) && !tell_change(d, kind))
-        (void)tell_pending(d);
+    if (!link_is_shared(d->link) && !notify_change(d, kind))
+        (void)notify_pending(d);
     return true;
 }
 
@@ -166,10 +166,10 @@ static void deliver_notification(struct delivery *d)
         hub_ask_cancelled(d->hub, d->link, &d->m);
     else if (deliver_change(d))
         return;
-    else if ((is_log || d->about || !mcp_era(link_era(d->link))->is_stateful) && tell_pending(d))
+    else if ((is_log || d->about || !mcp_era(link_era(d->link))->is_stateful) && notify_pending(d))
         return;
     else if (is_subscription(d) ||
-             (!hub_tell(d->hub, d->link, d->text, mcp_is_droppable(&d->m)) && !tell_pending(d)))
+             (!hub_notify(d->hub, d->link, d->text, mcp_is_droppable(&d->m)) && !notify_pending(d)))
         drop(d, "notification");
 }
 
@@ -204,7 +204,7 @@ static void deliver_request(struct delivery *d)
     else if (!mcp_era(link_era(d->link))->asks_by_requests)
         answer(d, STR("\"error\":{\"code\":-32601,\"message\":\"A 2026-07-28 server asks by "
                       "input_required, not by requests\"}"));
-    else if (!tell_pending(d) && !hub_ask_session(d->hub, d->link, &d->m))
+    else if (!notify_pending(d) && !hub_ask_session(d->hub, d->link, &d->m))
         answer(d,
                STR("\"error\":{\"code\":-32601,\"message\":\"The client behind this session cannot "
                    "be asked: it has no stream open here, or speaks 2026-07-28, for which Holdfast "
@@ -241,8 +241,8 @@ static void on_session_catalog(void *arg, struct link *l, enum catalog_kind kind
     struct delivery d = {
         .hub = arg, .link = l, .text = str_n(text, (size_t)n), .mem = arena_new(MAX_MESSAGE)};
 
-    if (step_decode(&d) && !tell_change(&d, kind))
-        (void)tell_pending(&d);
+    if (step_decode(&d) && !notify_change(&d, kind))
+        (void)notify_pending(&d);
     arena_free(d.mem);
 }
 

@@ -13,8 +13,8 @@
 #define STREAM_KEEP_MS (5 * 60 * 1000)
 #define STREAM_QUIET_MS (15 * 1000) /* silence after which a connection gets a comment */
 #define STREAM_RETRY_MS 1000
-#define STREAM_KEPT_PER_TRANSPORT ((size_t)256 * 1024)
-#define STREAM_KEPT_IN_ALL ((size_t)64 * 1024 * 1024)
+#define STREAM_STORED_PER_TRANSPORT ((size_t)256 * 1024)
+#define STREAM_STORED_IN_ALL ((size_t)64 * 1024 * 1024)
 #define STREAM_MAX_QUEUE ((size_t)256 * 1024) /* bytes per connection */
 /* Bytes counted for an event beside its text: its own struct and its stream's. */
 #define STREAM_EVENT_COST 512
@@ -38,7 +38,7 @@ struct streams {
     struct deadline_class quiet;
     struct list behind; /* connections with a broadcast still to be written */
     struct loop_timer *pump;
-    size_t kept_bytes;
+    size_t stored_bytes;
     struct buf out; /* shared buffer for writes */
 };
 
@@ -48,7 +48,7 @@ struct stream_home {
     struct list link;
     struct list streams;
     struct list minor, major; /* kept events, oldest first; progress and logs are minor */
-    size_t kept_bytes;
+    size_t stored_bytes;
     struct stream_event *newest_result;
     struct stream *standalone;
 };

@@ -8,7 +8,7 @@
  * in its stream (`lost`), so that a client that resumes before it gets an error.  Progress and logs
  * leave no mark, because they are not guaranteed to arrive.
  *
- * Invariant: kept_bytes of a home is the sum over its events, that of the process the sum over
+ * Invariant: stored_bytes of a home is the sum over its events, that of the process the sum over
  * homes. */
 #include "delivery/stream_impl.h"
 
@@ -59,13 +59,13 @@ static size_t cost_of(const struct stream_event *e)
     return STREAM_EVENT_COST + e->text->n;
 }
 
-static void count(struct stream_event *e, bool is_kept)
+static void count(struct stream_event *e, bool is_stored)
 {
     size_t n = cost_of(e);
     struct stream *st = e->stream;
 
-    st->home->kept_bytes = is_kept ? st->home->kept_bytes + n : st->home->kept_bytes - n;
-    st->all->kept_bytes = is_kept ? st->all->kept_bytes + n : st->all->kept_bytes - n;
+    st->home->stored_bytes = is_stored ? st->home->stored_bytes + n : st->home->stored_bytes - n;
+    st->all->stored_bytes = is_stored ? st->all->stored_bytes + n : st->all->stored_bytes - n;
 }
 
 void stream_event_drop(struct stream_event *e, bool is_lost)
@@ -135,9 +135,9 @@ void stream_keep_trim(struct stream *st)
     struct deadline *oldest;
 
     st->refs++; /* keeps the home alive meanwhile */
-    while (home->kept_bytes > STREAM_KEPT_PER_TRANSPORT && (e = least_of(home)))
+    while (home->stored_bytes > STREAM_STORED_PER_TRANSPORT && (e = least_of(home)))
         drop_event(e);
-    while (all->kept_bytes > STREAM_KEPT_IN_ALL && (oldest = deadline_first(&all->keep)))
+    while (all->stored_bytes > STREAM_STORED_IN_ALL && (oldest = deadline_first(&all->keep)))
         drop_event(container_of(oldest, struct stream_event, age));
     st->refs--;
     stream_free_if_unused(st);

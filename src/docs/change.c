@@ -181,7 +181,7 @@ static bool publish(struct docs_call *c, struct error *err)
     return !c->work || c->work(c, err);
 }
 
-static void tell_before(struct docs_call *c, struct str path)
+static void record_before(struct docs_call *c, struct str path)
 {
     struct vault_version v = {.bytes = c->before};
 
@@ -193,25 +193,25 @@ static void tell_before(struct docs_call *c, struct str path)
 
 /* Adds every text that was in the file to the history, in order, each with its author.  c->before
  * comes after the first version, because the history most likely ends with that version. */
-void change_tell(struct docs_call *c, struct str path, const struct vault_published *p)
+void change_record(struct docs_call *c, struct str path, const struct vault_published *p)
 {
     struct revision_row ours = {.author = c->author, .kind = c->kind, .reason = c->reason};
 
     if (p->n == 0)
-        tell_before(c, path);
+        record_before(c, path);
     for (size_t i = 0; i < p->n; i++) {
         call_revise(c, path, &p->versions[i], i ? &p->versions[i - 1] : NULL,
                     p->versions[i].is_ours ? &ours : &outside);
         if (i == 0)
-            tell_before(c, path);
+            record_before(c, path);
     }
 }
 
-static void on_told(struct docs_call *c)
+static void on_recorded(struct docs_call *c)
 {
     if (c->newest)
         c->document = *c->newest;
-    c->is_told = true;
+    c->is_recorded = true;
     keep_path(c->home, open_folder_of(c->place.folder), c->place.path);
     late_add(c->home, c, c->place.path);
     call_finish(c);
@@ -225,10 +225,10 @@ static void on_published(struct docs_call *c)
         return;
     }
     c->n_ops = 0;
-    change_tell(c, c->place.path, &c->published);
+    change_record(c, c->place.path, &c->published);
     if (c->ok && c->published.n > 0)
         call_note_lines(c, c->place.path);
-    call_write(c, on_told);
+    call_write(c, on_recorded);
 }
 
 void change_begin(struct docs_call *c)
@@ -292,7 +292,7 @@ static bool create(struct docs_call *c, struct error *err)
     return vault_create(c->place.folder->vault, c->place.path, c->content, err);
 }
 
-static void on_created_told(struct docs_call *c)
+static void on_creation_recorded(struct docs_call *c)
 {
     c->document = *c->newest;
     c->bytes = c->content;
@@ -314,7 +314,7 @@ static void on_created(struct docs_call *c)
     c->n_ops = 0;
     call_revise(c, c->place.path, &v, NULL, &ours);
     call_note_lines(c, c->place.path);
-    call_write(c, on_created_told);
+    call_write(c, on_creation_recorded);
 }
 
 static void create_begin(struct docs_call *c)

@@ -79,7 +79,7 @@ void docs_free(struct docs *d)
 static void on_finish(struct loop_task *task)
 {
     struct docs_call *c = container_of(task, struct docs_call, task);
-    struct docs_change *change = c->change_kept ? NULL : c->change;
+    struct docs_change *change = c->change_detached ? NULL : c->change;
 
     if (c->is_reading)
         read_ended(c);
@@ -189,7 +189,7 @@ void call_op(struct docs_call *c, struct store_op op)
 }
 
 /* The displaced file stays on disk until the history has its text. */
-static void call_owes(struct docs_call *c)
+static void mark_owing(struct docs_call *c)
 {
     if (c->published.staged.n > 0)
         open_folder_of(c->place.folder)->is_owing = true;
@@ -203,7 +203,7 @@ static void on_written(struct write_job *job)
         c->next(c);
         return;
     }
-    call_owes(c);
+    mark_owing(c);
     call_fail(c, &job->err);
 }
 
@@ -212,7 +212,7 @@ void call_write(struct docs_call *c, void (*next)(struct docs_call *c))
     c->next = next;
     c->write = (struct write_job){.ops = c->ops, .n = c->n_ops, .done = on_written};
     if (!lane_write(c->home->start.lanes, &c->write)) {
-        call_owes(c);
+        mark_owing(c);
         call_stopped(c);
     }
 }

@@ -127,8 +127,8 @@ struct docs_call {
     struct str line_key;                /* ROOT/PATH of the document that it changes */
     size_t root_n;                      /* length of ROOT in line_key */
     struct document_row *newest;        /* filled by the commit */
-    bool change_kept;                   /* the change is still used after the call */
-    bool is_told;                       /* the texts of the change are in the history */
+    bool change_detached;               /* the change is still used after the call */
+    bool is_recorded;                   /* the texts of the change are in the history */
     void (*begin)(struct docs_call *c); /* called at its turn */
     bool in_line;                       /* a change, or a read that must not overlap one */
     bool (*blocking)(struct docs_call *c, struct error *err); /* on the worker */

@@ -109,7 +109,7 @@ void change_name_place(struct docs_call *c); /* sets the key for change_runs() *
 void change_stop(struct docs *d);            /* ends all waiting calls */
 /* Whether a change of this call's document runs, other than itself. */
 bool change_runs(const struct docs_call *c);
-void change_tell(struct docs_call *c, struct str path, const struct vault_published *p);
+void change_record(struct docs_call *c, struct str path, const struct vault_published *p);
 
 /* history.c: fills *c->lines, which the caller owns. */
 void lines_look(struct docs_call *c, void (*next)(struct docs_call *c));
@@ -117,7 +117,7 @@ void lines_look(struct docs_call *c, void (*next)(struct docs_call *c));
 /* late.c: takes over call->published.staged, displaced from `path`, and the change that displaced
  * it. */
 void late_add(struct docs *d, struct docs_call *c, struct str path);
-void late_add_left(struct docs *d, struct docs_call *c, const struct vault_left *left);
+void late_add_left(struct docs *d, struct docs_call *c, const struct vault_leftover *left);
 bool late_has(const struct docs *d, struct str staged);
 void late_start(struct docs *d);
 void late_stop(struct docs *d);

@@ -42,8 +42,8 @@ struct late {
     bool has_base; /* false: a person saved in between, or a late save was processed since */
     struct chain_of_changes changes; /* turned the displaced text into `ours` */
     int64_t since_ms;
-    bool is_busy;   /* being examined, or its texts are being processed */
-    bool is_untold; /* a text that was found did not reach the history */
+    bool is_busy;       /* being examined, or its texts are being processed */
+    bool is_unrecorded; /* a text that was found did not reach the history */
     /* Of an examination: its parameters and its result. */
     bool is_over, is_crowded, is_gone;
     struct arena *found; /* NULL: no text was found */
@@ -179,13 +179,13 @@ void late_add(struct docs *d, struct docs_call *c, struct str path)
     if (c->change && c->ok && c->change->run != run_late) {
         struct made *m = xcalloc(1, sizeof(*m));
         m->change = c->change;
-        c->change_kept = true;
+        c->change_detached = true;
         chain_add(&l->changes, m);
     }
 }
 
 /* The document's text at that time is not known, so late saves go to the history only. */
-void late_add_left(struct docs *d, struct docs_call *c, const struct vault_left *left)
+void late_add_left(struct docs *d, struct docs_call *c, const struct vault_leftover *left)
 {
     late_new(d, c, left->path, left->staged)->kind = STR("recovered");
 }
@@ -230,7 +230,7 @@ static void on_late_done(struct docs_call *call)
         lc->change.changes = before;
     }
     chain_release(&lc->change.changes);
-    l->is_untold = l->is_untold || !call->is_told;
+    l->is_unrecorded = l->is_unrecorded || !call->is_recorded;
     docs_end(call);
     if (++l->at < l->n && !l->home->stopping) {
         take_up(l);
@@ -239,7 +239,7 @@ static void on_late_done(struct docs_call *call)
     arena_free(l->found);
     l->found = NULL;
     l->is_busy = false;
-    if (l->is_untold) { /* the file still exists; recovery processes it */
+    if (l->is_unrecorded) { /* the file still exists; recovery processes it */
         l->folder->is_owing = true;
         late_drop(l);
     }

@@ -156,7 +156,7 @@ static bool rewrite_one(struct docs_call *c, struct error *err)
 
 static void next_one(struct docs_call *c);
 
-static void on_told(struct docs_call *c)
+static void on_recorded(struct docs_call *c)
 {
     struct moving *m = c->moving;
 
@@ -174,11 +174,11 @@ static void on_rewritten(struct docs_call *c)
     c->n_ops = 0;
     /* A document that was not rewritten may still have been displaced and put back. */
     if (c->published.n == 0 || (!c->published.changed && c->published.staged.n == 0)) {
-        on_told(c);
+        on_recorded(c);
         return;
     }
-    change_tell(c, place_of(m, m->source), &c->published);
-    call_write(c, on_told);
+    change_record(c, place_of(m, m->source), &c->published);
+    call_write(c, on_recorded);
 }
 
 /* First the documents that link to `from`, then the moved document with its relative links. */
@@ -200,7 +200,7 @@ static void next_one(struct docs_call *c)
     call_submit(c, c->home->changes, rewrite_one, on_rewritten);
 }
 
-static void on_moved_told(struct docs_call *c)
+static void on_move_recorded(struct docs_call *c)
 {
     struct open_folder *f = open_folder_of(c->place.folder);
 
@@ -224,7 +224,7 @@ static void on_moved(struct docs_call *c)
     c->n_ops = 0;
     row->new_path = c->to_path;
     call_op(c, op_document_move(row));
-    call_write(c, on_moved_told);
+    call_write(c, on_move_recorded);
 }
 
 static void move_begin(struct docs_call *c)

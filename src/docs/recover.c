@@ -14,7 +14,7 @@
 struct recovery {
     struct docs_call call;
     struct principal who;
-    struct vault_left *left;
+    struct vault_leftover *left;
     size_t n, at;
     bool is_known;
     bool is_more; /* `mem` had no room for all texts */
@@ -28,7 +28,7 @@ static bool find_left(struct docs_call *c, struct error *err)
     return vault_recover(c->place.folder->vault, c->mem, &r->left, &r->n, err);
 }
 
-static void on_told(struct docs_call *c)
+static void on_recorded(struct docs_call *c)
 {
     struct recovery *r = container_of(c, struct recovery, call);
 
@@ -42,7 +42,7 @@ static void on_told(struct docs_call *c)
 static bool is_in_history(struct docs_call *c, struct store *store, struct error *err)
 {
     struct recovery *r = container_of(c, struct recovery, call);
-    const struct vault_left *left = &r->left[r->at - 1];
+    const struct vault_leftover *left = &r->left[r->at - 1];
     struct document_row *row;
     struct revision_row *rows;
     size_t n = 0;
@@ -64,20 +64,20 @@ static void on_looked(struct docs_call *c)
     static const struct revision_row how = {.kind = STR("recovered"),
                                             .reason = STR("found after a crash")};
     struct recovery *r = container_of(c, struct recovery, call);
-    const struct vault_left *left = &r->left[r->at - 1];
+    const struct vault_leftover *left = &r->left[r->at - 1];
 
     c->n_ops = 0;
     if (r->is_known) {
-        on_told(c);
+        on_recorded(c);
         return;
     }
     call_revise(c, left->path, &left->version, NULL, &how);
-    call_write(c, on_told);
+    call_write(c, on_recorded);
 }
 
 /* Skips files that are already watched, files without a document, and texts that need another
  * run. */
-static bool is_passed_over(struct docs_call *c, const struct vault_left *left)
+static bool is_passed_over(struct docs_call *c, const struct vault_leftover *left)
 {
     struct recovery *r = container_of(c, struct recovery, call);
 

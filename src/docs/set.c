@@ -72,15 +72,16 @@ static bool is_same(const struct open_folder *f, const struct folder_config *c)
     return same;
 }
 
-/* NULL: the folder cannot be opened.  The log says so unless `was_told`. */
-static struct open_folder *folder_open(struct docs *d, const struct folder_config *c, bool was_told)
+/* NULL: the folder cannot be opened.  The log says so unless `was_logged`. */
+static struct open_folder *folder_open(struct docs *d, const struct folder_config *c,
+                                       bool was_logged)
 {
     struct open_folder *f;
     struct vault *vault;
     struct error err;
 
     if (!vault_open(c->path, &vault, &err)) {
-        if (!was_told)
+        if (!was_logged)
             log_error("a folder of documents cannot be served", LS("folder", c->name),
                       LZ("why", err.text));
         return NULL;

@@ -25,7 +25,7 @@
 #define YOUNG_WAIT_STEP_MS 5
 #define OPEN_TRIES 16
 
-static void tell_open(struct vault *v, int fd, uint64_t flags)
+static void trace_open(struct vault *v, int fd, uint64_t flags)
 {
     char link[64], where[4096];
     int saved = errno;
@@ -53,7 +53,7 @@ static int open_beneath(struct vault *v, int dir, const char *path, uint64_t fla
             break;
     }
     if (fd >= 0 && v->on_open)
-        tell_open(v, (int)fd, how.flags);
+        trace_open(v, (int)fd, how.flags);
     return (int)fd;
 }
 
@@ -319,14 +319,14 @@ static bool keep_look(const struct look *l, unsigned how, struct arena *mem, str
     if (!(how & VAULT_READ_ANY_BYTES) && !utf8_is_valid(bytes))
         return error_set(err, ERR_BAD_INPUT,
                          "the document is not UTF-8 text; convert it, or leave it alone");
-    char *kept = arena_try_alloc(mem, l->n + 1);
-    if (!kept)
+    char *copy = arena_try_alloc(mem, l->n + 1);
+    if (!copy)
         return error_set(
             err, ERR_TOO_LARGE,
             "the documents are too large together; ask for fewer or smaller documents");
-    memcpy(kept, l->bytes, l->n);
-    kept[l->n] = '\0';
-    ret->bytes = str_n(kept, l->n);
+    memcpy(copy, l->bytes, l->n);
+    copy[l->n] = '\0';
+    ret->bytes = str_n(copy, l->n);
     ret->modified_ms = modified_ms(&l->st);
     ret->is_read_only = (l->st.st_mode & 0222) == 0;
     sha256(bytes, ret->sha256);

@@ -123,11 +123,11 @@ void vault_release(struct vault *v, struct str staged);
  * document is gone.  version.is_ours: our text, never published or taken back.  version.bytes is
  * absent when `mem` has no room for it: process the others, then call again.  Oldest first.
  * Nothing is removed until vault_release(). */
-struct vault_left {
+struct vault_leftover {
     struct str path, staged;
     struct vault_version version;
 };
-must_check bool vault_recover(struct vault *v, struct arena *mem, struct vault_left **ret,
+must_check bool vault_recover(struct vault *v, struct arena *mem, struct vault_leftover **ret,
                               size_t *ret_n, struct error *err);
 
 /* Reports changes on disk, by inotify.  vault_watch() returns a descriptor for the loop to poll;

@@ -71,7 +71,7 @@ static bool find_all(struct vault *v, struct found_list *l, struct error *err)
 }
 
 struct search {
-    struct vault_left *left;
+    struct vault_leftover *left;
     size_t n, missing;
     struct arena *mem;
 };
@@ -96,12 +96,12 @@ static bool match_path(void *arg, const struct vault_visit *visit)
 }
 
 static bool tell(struct vault *v, int dir, const struct found *f, struct arena *mem,
-                 struct vault_left *ret)
+                 struct vault_leftover *ret)
 {
     struct arena *one = arena_new(2 * (VAULT_FILE_MAX + 4096));
     struct vault_file file;
     struct error err;
-    char hex[HASH_HEX + 1], *kept;
+    char hex[HASH_HEX + 1], *copy;
 
     if (!vault_read_at(v, dir, f->name, VAULT_READ_ANY_BYTES, one, &file, &err)) {
         arena_free(one);
@@ -110,15 +110,15 @@ static bool tell(struct vault *v, int dir, const struct found *f, struct arena *
         return false;
     }
     hex_encode(file.sha256, HASH_HEX / 2, hex);
-    *ret = (struct vault_left){
+    *ret = (struct vault_leftover){
         .staged = arena_dup(mem, str_of(f->name)),
         .version = {.bytes = STR_NONE,
                     .is_ours = memcmp(f->name + HASH_HEX + 1, hex, HASH_HEX) == 0},
     };
-    kept = arena_try_alloc(mem, file.bytes.n + 1);
-    if (kept) {
-        memcpy(kept, file.bytes.p, file.bytes.n);
-        ret->version.bytes = str_n(kept, file.bytes.n);
+    copy = arena_try_alloc(mem, file.bytes.n + 1);
+    if (copy) {
+        memcpy(copy, file.bytes.p, file.bytes.n);
+        ret->version.bytes = str_n(copy, file.bytes.n);
     }
     arena_free(one);
     memcpy(ret->version.sha256, file.sha256, 32);
@@ -126,8 +126,8 @@ static bool tell(struct vault *v, int dir, const struct found *f, struct arena *
     return true;
 }
 
-static bool tell_all(struct vault *v, const struct found_list *l, struct arena *mem,
-                     struct vault_left **ret, size_t *ret_n, struct error *err)
+static bool list_found(struct vault *v, const struct found_list *l, struct arena *mem,
+                       struct vault_leftover **ret, size_t *ret_n, struct error *err)
 {
     struct search s = {.mem = mem};
     int dir = vault_stage_dir(v);
@@ -147,14 +147,14 @@ static bool tell_all(struct vault *v, const struct found_list *l, struct arena *
     return true;
 }
 
-bool vault_recover(struct vault *v, struct arena *mem, struct vault_left **ret, size_t *ret_n,
+bool vault_recover(struct vault *v, struct arena *mem, struct vault_leftover **ret, size_t *ret_n,
                    struct error *err)
 {
     struct found_list l = {0};
     bool ok = find_all(v, &l, err);
 
     if (ok && l.n > 0) {
-        ok = tell_all(v, &l, mem, ret, ret_n, err);
+        ok = list_found(v, &l, mem, ret, ret_n, err);
     } else if (ok) {
         vault_release(v, STR(""));
         *ret = NULL;

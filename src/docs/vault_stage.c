@@ -245,13 +245,13 @@ static bool is_unchanged(struct vault *v, const char *name, const struct stat *s
     return same;
 }
 
-static bool was_told(struct vault *v, const char *name, const uint8_t sha256[32])
+static bool is_in_history(struct vault *v, const char *name, const uint8_t sha256[32])
 {
     pthread_mutex_lock(&v->lock);
     struct vault_staged *s = map_get(&v->staged, str_of(name));
-    bool told = s && memcmp(s->sha256, sha256, 32) == 0;
+    bool known = s && memcmp(s->sha256, sha256, 32) == 0;
     pthread_mutex_unlock(&v->lock);
-    return told;
+    return known;
 }
 
 static void forget(struct vault *v, const char *name)
@@ -308,7 +308,7 @@ bool vault_late(struct vault *v, struct str staged, struct arena *mem, struct va
             close(dir);
             return false;
         }
-        if (was_told(v, name, file.sha256)) {
+        if (is_in_history(v, name, file.sha256)) {
             note_state(v, name, &st);
             continue;
         }
@@ -367,7 +367,7 @@ static void release_one(struct vault *v, int dir, const char *name)
     struct error ignored;
 
     if (vault_read_at(v, dir, name, VAULT_READ_ANY_BYTES, mem, &file, &ignored) &&
-        was_told(v, name, file.sha256) && unlinkat(dir, name, 0) == 0)
+        is_in_history(v, name, file.sha256) && unlinkat(dir, name, 0) == 0)
         forget(v, name);
     arena_free(mem);
 }

@@ -155,7 +155,7 @@ static struct str path_below(struct question *q, struct str dir, const char *nam
                      : arena_dup(q->mem, str_of(name));
 }
 
-static void tell_path(struct question *q, struct str path)
+static void add_path(struct question *q, struct str path)
 {
     struct error ignored;
 
@@ -200,7 +200,7 @@ static void on_event(struct question *q, const struct inotify_event *e)
     if (e->mask & IN_ISDIR)
         on_folder(q, e->mask, path);
     else
-        tell_path(q, path);
+        add_path(q, path);
 }
 
 static bool read_events(struct question *q)

@@ -132,7 +132,7 @@ static struct exchange *make_exchange(struct absent_client *a)
     x->msg = c->request;
     x->id = c->request.id;
     x->era = c->client_era;
-    x->version = mcp_version_unsaid;
+    x->version = mcp_version_default;
     x->method = c->method;
     x->call = c;
     x->stream = a->stream;
@@ -204,7 +204,7 @@ void exchange_leave(struct exchange *x)
     struct absent_client *a = replace(x);
     exchange_end(x); /* frees x */
     if (mcp_era(c->client_era)->disconnect_cancels)
-        call_unwanted(&a->listener, STR("client disconnected"));
+        call_abandon(&a->listener, STR("client disconnected"));
     else
         call_client_lost(c);
 }

@@ -27,7 +27,7 @@ static void cancel_before_call(const struct exchange *x, struct str id)
         struct exchange *other = list_entry(n, struct exchange, before_call);
         if (other->transport == x->transport && other->msg.kind == MCP_REQUEST &&
             str_eq(other->id, id))
-            other->unwanted = true;
+            other->cancelled_early = true;
     }
 }
 
@@ -140,7 +140,7 @@ static enum step_result store_first(struct exchange *x)
 /* The params that are stored, and sent to servers of the legacy era: all of them up to
  * MAX_INITIALIZE bytes.  Longer params are cut to the members that the protocol needs, without
  * icons, descriptions and unknown members. */
-static struct str kept_params(struct exchange *x, const struct js_node *params)
+static struct str copy_params(struct exchange *x, const struct js_node *params)
 {
     const struct js_doc *doc = &x->msg.doc;
     const struct js_node *info = js_get(doc, params, STR("clientInfo"));
@@ -170,9 +170,9 @@ static struct str kept_params(struct exchange *x, const struct js_node *params)
     }
     js_object_end(&w);
     js_object_end(&w);
-    struct str kept = arena_dup(x->mem, buf_str(&out));
+    struct str copy = arena_dup(x->mem, buf_str(&out));
     buf_release(&out);
-    return kept;
+    return copy;
 }
 
 /* The transport's row is committed before its id is given out, so the id stays valid after a
@@ -187,12 +187,12 @@ static enum step_result answer_initialize(struct exchange *x)
         struct str asked = mcp_param_text(&x->msg, STR("protocolVersion"), x->mem);
         if (!asked.p || !js_type_is(params, JS_OBJECT))
             return exchange_refuse(x, 200, -32602, "initialize needs params.protocolVersion");
-        struct str kept = kept_params(x, params);
-        if (kept.n > MAX_INITIALIZE)
+        struct str copy = copy_params(x, params);
+        if (copy.n > MAX_INITIALIZE)
             return exchange_refuse(x, 200, -32602,
                                    "protocolVersion, capabilities and the client's name, title and "
                                    "version have %zu bytes in initialize; at most %d are taken",
-                                   kept.n, MAX_INITIALIZE);
+                                   copy.n, MAX_INITIALIZE);
         x->version = mcp_version_negotiate(asked);
         if (!c->id[0])
             token_transport_id(c->id);
@@ -201,7 +201,7 @@ static enum step_result answer_initialize(struct exchange *x)
             .owner = x->caller.who.owner,
             .endpoint = x->endpoint,
             .protocol_version = x->version->name,
-            .initialize_params = kept,
+            .initialize_params = copy,
             .created_ms = clock_life_ms(),
             .last_used_ms = clock_life_ms(),
             .session_id = x->session ? x->session->id : STR_NONE,

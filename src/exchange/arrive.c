@@ -10,10 +10,10 @@
 
 static const struct refusal *keep_refusal(const struct refusal *from, struct arena *mem)
 {
-    struct refusal *kept = arena_new_of(mem, struct refusal);
+    struct refusal *copy = arena_new_of(mem, struct refusal);
 
-    *kept = *from;
-    return kept;
+    *copy = *from;
+    return copy;
 }
 
 void exchange_start(struct services *sv, const struct arrival *a)
@@ -49,7 +49,7 @@ void exchange_start(struct services *sv, const struct arrival *a)
     if (a->transport_id)
         memcpy(exchange_change(x)->id, a->transport_id, sizeof(x->change->id));
     x->has_message = str_eq(a->verb, STR("POST"));
-    x->version = mcp_version_unsaid;
+    x->version = mcp_version_default;
     if (a->who) {
         x->caller.who = *a->who;
         x->caller.is_known = true;

@@ -212,12 +212,12 @@ enum step_result exchange_answer_batch(struct exchange *x)
     return x->batch && x->batch->left == 0 ? gather(x) : x->batch ? STEP_WAIT : start_all(x);
 }
 
-void batch_gone(struct batch *b)
+void batch_on_disconnect(struct batch *b)
 {
     b->left++; /* the last item that ends must not end the batch meanwhile */
     for (size_t i = 0; i < b->n; i++)
         if (b->items[i].x)
-            exchange_gone(b->items[i].x);
+            exchange_on_disconnect(b->items[i].x);
     b->left--;
     if (b->left == 0)
         exchange_resume(b->x); /* frees b too */

@@ -13,6 +13,6 @@ enum step_result exchange_answer_batch(struct exchange *x);
 /* True when the exchange is an item of a batch. */
 bool batch_is_item(const struct exchange *x);
 /* The client of the batch, and so of every item, disconnected.  May free the batch's exchange. */
-void batch_gone(struct batch *b);
+void batch_on_disconnect(struct batch *b);
 
 #endif

@@ -23,7 +23,7 @@ struct client_message {
 
 static const struct http_head no_head;
 
-static void on_tell(struct listener *l, struct str json, bool droppable)
+static void on_notify(struct listener *l, struct str json, bool droppable)
 {
     struct client_channel *c = container_of(l, struct client_channel, listener);
     if (!c->closed && (!droppable || !c->is_slow(c)))
@@ -117,9 +117,9 @@ static void quit(struct client_message *m, struct str why)
     if (m->x->listen)
         exchange_listen_gone(m->x);
     else if (m->x->call)
-        call_unwanted(&m->x->listener, why);
+        call_abandon(&m->x->listener, why);
     else
-        m->x->unwanted = true;
+        m->x->cancelled_early = true;
 }
 
 /* initialize cannot be cancelled. */
@@ -211,7 +211,7 @@ void client_channel_take(struct client_channel *c, struct str body, const struct
 
 void client_channel_open(struct client_channel *c)
 {
-    c->listener.tell = on_tell;
+    c->listener.notify = on_notify;
     list_init(&c->messages);
 }
 
@@ -223,7 +223,7 @@ void client_channel_end_listening(struct client_channel *c)
         if (m->x && m->x->listen)
             exchange_listen_gone(m->x);
         else if (m->x && m->listens)
-            m->x->unwanted = true; /* not begun yet */
+            m->x->cancelled_early = true; /* not begun yet */
     }
 }
 
@@ -246,6 +246,6 @@ void client_channel_close(struct client_channel *c)
     {
         struct client_message *m = list_entry(it, struct client_message, node);
         if (m->x)
-            exchange_gone(m->x);
+            exchange_on_disconnect(m->x);
     }
 }

@@ -116,14 +116,14 @@ static void open_pipe(struct services *sv, struct http_request *r, const struct 
                       const struct pipe_target *to, const struct own_config *own)
 {
     struct arena *mem = arena_new(64 * 1024);
-    struct pipe_target kept = {arena_dup(mem, to->server), arena_dup(mem, to->profile),
+    struct pipe_target copy = {arena_dup(mem, to->server), arena_dup(mem, to->profile),
                                arena_dup(mem, to->name)};
     struct principal who = principal_dup(&caller->who, mem);
     struct str hello = greeting(sv, own, mem);
     int fd = http_request_detach(r);
 
     if (fd >= 0)
-        pipe_open(sv->pipes, fd, &who, &kept, hello);
+        pipe_open(sv->pipes, fd, &who, &copy, hello);
     else
         plain_refuse(r, 400, STR_NONE, "wait for the answer before sending lines");
     arena_free(mem);

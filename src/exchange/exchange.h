@@ -47,8 +47,8 @@ struct exchange {
     struct arena *mem;
     unsigned step;
     bool running, resumed;
-    bool aborted;  /* the client went away */
-    bool unwanted; /* cancelled before its call began: it gets no call */
+    bool aborted;         /* the client went away */
+    bool cancelled_early; /* cancelled before its call began: it gets no call */
     int64_t began_us;
     /* message */
     struct str server; /* from the path; absent: all servers, or those of a profile */
@@ -90,9 +90,9 @@ struct exchange {
     const struct js_node *named;
     const struct catalog_item *item; /* the tool in `catalog`, set by the session step; or NULL */
     const struct builtin
-        *builtin;      /* the built-in server called, set by the session step; or NULL */
-    bool injects;      /* Holdfast adds the argument session_id to this tool */
-    bool tells_handle; /* the result carries the session's handle */
+        *builtin;     /* the built-in server called, set by the session step; or NULL */
+    bool injects;     /* Holdfast adds the argument session_id to this tool */
+    bool adds_handle; /* the result carries the session's handle */
     struct session_plan session_plan; /* changes of `session` to be stored; moves to the call */
     int session_named;     /* enum builtin_named: result of looking up the argument session_id */
     bool drops_session_id; /* Holdfast added the argument session_id: the server does not get it */
@@ -140,7 +140,7 @@ enum step_result exchange_decode(struct exchange *x);
 #define REFUSAL_MAX 1024 /* bytes of a refusal's text that go into the audit */
 /* note.c: the audit note about this exchange, and the note about a tools/call that was refused
  * before it began. */
-struct exec_what exchange_what(const struct exchange *x);
+struct exec_request exchange_what(const struct exchange *x);
 /* The credential of the request, and the secrets of its session as far as exchange_know_secrets()
  * has found them.  Lives as long as the request. */
 struct own_secrets exchange_secrets(const struct exchange *x);
@@ -164,7 +164,8 @@ const char *exchange_client_refusal(bool is_required, const struct http_head *he
 /* limit.c: the quotas of tenant and key. */
 enum step_result exchange_limit(struct exchange *x);
 /* Sends a message before the result, and counts its bytes against the quotas. */
-must_check bool exchange_say(struct exchange *x, struct str json, enum outlet_weight weight);
+must_check bool exchange_send_message(struct exchange *x, struct str json,
+                                      enum outlet_weight weight);
 /* Refuses a request that reached its limit after the limit step. */
 enum step_result exchange_over_quota(struct exchange *x, const char *text, int64_t retry_s,
                                      struct str headers);
@@ -241,7 +242,7 @@ void exchange_release_session_catalogs(struct exchange *x);
 struct link *exchange_session_catalog_link(const struct exchange *x, struct upstream *up,
                                            enum catalog_kind kind);
 /* True when lists of this kind can change and the client can be notified. */
-bool exchange_tells_changes(const struct exchange *x, enum catalog_kind kind);
+bool exchange_announces_changes(const struct exchange *x, enum catalog_kind kind);
 /* redeliver.c: results that did not reach their client. */
 enum step_result exchange_redeliver(struct exchange *x);
 void exchange_undelivered_after_reply(struct exchange *x); /* the reply is written, not yet sent */
@@ -254,7 +255,7 @@ struct http_receipt *exchange_unsent(struct exchange *x);
 enum step_result exchange_forward(struct exchange *x);
 void exchange_await_slow(struct exchange *x); /* starts the timer for outlet.slow() */
 /* tell.c: messages of a server while a call runs.  False: the message cannot reach the client. */
-bool exchange_tell(struct exchange *x, const struct mcp_message *m);
+bool exchange_pass_message(struct exchange *x, const struct mcp_message *m);
 /* Gives a question of the server to `say`, which sends it to the client of this call. */
 bool exchange_ask(struct services *sv, struct call *c, const struct mcp_message *m,
                   bool (*say)(void *arg, struct str json), void *arg);

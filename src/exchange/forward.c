@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The call step for requests that a server answers: the exchange makes a call (call/call.h), attaches
- * to it as a listener and waits until the call is over.  A slow answer becomes a stream if the outlet
- * supports it. */
+/* The call step for requests that a server answers: the exchange makes a call (call/call.h),
+ * attaches to it as a listener and waits until the call is over.  A slow answer becomes a stream if
+ * the outlet supports it. */
 #include "exchange/exchange.h"
 
 static struct exchange *exchange_of(const struct call_listener *l)
@@ -21,7 +21,7 @@ static void on_progress(struct call_listener *l, const struct mcp_message *m)
 
 static bool on_message(struct call_listener *l, const struct mcp_message *m)
 {
-    return exchange_tell(exchange_of(l), m);
+    return exchange_pass_message(exchange_of(l), m);
 }
 
 static bool is_connected(const struct call_listener *l)
@@ -66,7 +66,7 @@ static enum exec_kind exec_kind_of(const struct exchange *x)
 
 enum step_result exchange_forward(struct exchange *x)
 {
-    if (x->unwanted)
+    if (x->cancelled_early)
         return exchange_refuse(x, 200, -32000, "the client cancelled the request");
     struct call_args args = {
         .kind = exec_kind_of(x),
@@ -89,7 +89,7 @@ enum step_result exchange_forward(struct exchange *x)
         .plan = *exchange_plan_session(x),
         .session_named = x->session_named,
         .drop_session_id = x->drops_session_id,
-        .tells_handle = x->tells_handle,
+        .adds_handle = x->adds_handle,
     };
     x->session_plan = (struct session_plan){0}; /* the call has it */
     x->call = call_new(x->sv->calls, &args);

@@ -61,7 +61,7 @@ enum step_result exchange_limit(struct exchange *x)
     return exchange_over_quota(x, why.text, why.retry_s, why.headers);
 }
 
-bool exchange_say(struct exchange *x, struct str json, enum outlet_weight weight)
+bool exchange_send_message(struct exchange *x, struct str json, enum outlet_weight weight)
 {
     caller_spend(&x->caller, json.n);
     return x->outlet->send(x, json, weight);

@@ -73,7 +73,7 @@ static void listen_end(struct listen *l);
 static bool listen_send(struct listen *l, struct str json)
 {
     struct exchange *x = l->x;
-    if (exchange_say(x, json, OUTLET_MUST))
+    if (exchange_send_message(x, json, OUTLET_MUST))
         return true;
     if (!x->aborted)
         listen_end(l);
@@ -104,7 +104,7 @@ static void on_changed(struct subscriber *s, enum catalog_kind kind)
         (void)send_tagged(l, catalog_kinds[kind].changed.p, STR_NONE);
 }
 
-static bool tell_uri(struct listen *l, const struct listen_uri *uri)
+static bool send_uri(struct listen *l, const struct listen_uri *uri)
 {
     struct buf params;
 
@@ -116,7 +116,7 @@ static bool tell_uri(struct listen *l, const struct listen_uri *uri)
 }
 
 /* Sends the changes at one server that came while another server had not acknowledged yet. */
-static void tell_missed(struct listen *l)
+static void send_missed(struct listen *l)
 {
     for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
         if (l->missed & 1u << kind && l->subscriber.kinds[kind] &&
@@ -124,7 +124,7 @@ static void tell_missed(struct listen *l)
             return;
     for (size_t i = 0; i < l->n; i++)
         for (size_t k = 0; k < l->parts[i].n_uris; k++)
-            if (l->parts[i].uris[k].missed && !tell_uri(l, &l->parts[i].uris[k]))
+            if (l->parts[i].uris[k].missed && !send_uri(l, &l->parts[i].uris[k]))
                 return;
 }
 
@@ -171,7 +171,7 @@ static void acknowledge(struct listen *l)
     } else {
         l->open = true;
         if (send_tagged(l, "notifications/subscriptions/acknowledged", buf_str(&b)))
-            tell_missed(l);
+            send_missed(l);
     }
     buf_release(&b);
     buf_release(&uris);
@@ -338,7 +338,7 @@ static struct listen_uri *find_uri(struct listen_part *p, const struct mcp_messa
 
 /* False for a notification that was not asked for.  Also false before the acknowledgement; then the
  * change is noted as missed. */
-static bool may_be_told(struct listen_part *p, const struct mcp_message *m)
+static bool may_be_sent(struct listen_part *p, const struct mcp_message *m)
 {
     struct listen *l = p->listen;
     enum catalog_kind kind = catalog_kind_changed(m->method);
@@ -372,7 +372,7 @@ static bool on_message(struct pending *pending, const struct mcp_message *m)
         part_ready(p);
         return true;
     }
-    if (!may_be_told(p, m))
+    if (!may_be_sent(p, m))
         return true; /* dropped, or noted for later */
     buf_init(&text, MAX_MESSAGE);
     js_splice_init(&s, &m->doc);
@@ -561,7 +561,7 @@ static enum step_result listen_begin(struct exchange *x, const struct js_node *w
         enum catalog_kind kind = list_filters[i].kind;
         l->subscriber.kinds[kind] =
             js_type_is(js_get(&x->msg.doc, wanted, str_of(list_filters[i].filter)), JS_TRUE) &&
-            exchange_tells_changes(x, kind);
+            exchange_announces_changes(x, kind);
         anything = anything || l->subscriber.kinds[kind];
     }
     l->parts = arena_zalloc(x->mem, (x->has_plan ? x->plan.n : 1) * sizeof(*l->parts));
@@ -633,7 +633,7 @@ enum step_result exchange_answer_listen(struct exchange *x)
                  STR_ARG(x->id));
         return x->listen->over ? exchange_end_result(x) : STEP_WAIT;
     }
-    if (x->unwanted || x->sv->front->draining)
+    if (x->cancelled_early || x->sv->front->draining)
         return exchange_refuse(x, 503, -32000, "Holdfast is stopping; try again in a moment");
     if (x->http && !http_takes_events(x->head, false))
         return exchange_refuse(x, 406, -32000,

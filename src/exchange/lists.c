@@ -145,7 +145,7 @@ static bool has_profile_tools(const struct exchange *x)
 
 /* On an endpoint of several servers each list may change at any time, because a server that comes
  * up is added.  The two tools of a search profile never change. */
-bool exchange_tells_changes(const struct exchange *x, enum catalog_kind kind)
+bool exchange_announces_changes(const struct exchange *x, enum catalog_kind kind)
 {
     if (kind == CATALOG_TOOLS && x->profile && x->profile->mode == PROFILE_SEARCH)
         return false;
@@ -165,7 +165,7 @@ static void write_capabilities(const struct exchange *x, struct buf *out)
         const char *name = catalog_kinds[kinds[i]].capability;
         if (!any_offers(x, name))
             continue;
-        bool tells = exchange_tells_changes(x, kinds[i]);
+        bool tells = exchange_announces_changes(x, kinds[i]);
         bool subscribes = kinds[i] == CATALOG_RESOURCES && any_subscribes(x);
         buf_addf(out, "%s\"%s\":{%s%s%s}", comma, name, tells ? "\"listChanged\":true" : "",
                  tells && subscribes ? "," : "", subscribes ? "\"subscribe\":true" : "");

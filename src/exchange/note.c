@@ -10,7 +10,7 @@
  * not the caller's fault. */
 #include "exchange/exchange.h"
 
-static bool goes_on_record(const struct exchange *x)
+static bool is_recorded(const struct exchange *x)
 {
     return !x->call && x->caller.is_known && x->method && x->method->service == SERVE_CALL &&
            x->msg.kind == MCP_REQUEST && x->status != 429 && x->status != 503;
@@ -31,9 +31,9 @@ struct own_secrets exchange_secrets(const struct exchange *x)
     return own;
 }
 
-struct exec_what exchange_what(const struct exchange *x)
+struct exec_request exchange_what(const struct exchange *x)
 {
-    return (struct exec_what){
+    return (struct exec_request){
         .who = &x->caller.who,
         .session_id = x->session ? x->session->id : STR_NONE,
         .transport = x->transport ? str_n(x->transport->shown, 8) : STR_NONE,
@@ -53,11 +53,11 @@ enum step_result exchange_note_refusal(struct exchange *x)
 {
     bool is_known = false;
 
-    if (!goes_on_record(x))
+    if (!is_recorded(x))
         return STEP_NEXT;
     if (!exchange_find_secrets(x, &is_known))
         return STEP_WAIT;
-    struct exec_what what = exchange_what(x);
+    struct exec_request what = exchange_what(x);
     struct exec_result result = {.outcome = STR("refused"), .error = x->refusal};
     if (!is_known) { /* both texts may contain a secret */
         what.mode = AUDIT_DIGEST;

@@ -24,7 +24,8 @@ enum outlet_weight {
 struct outlet {
     const char *name;
     bool has_headers; /* a modern request must mirror its body in headers */
-    /* May be NULL. x exists and has not run yet; the outlet stores it for exchange_gone(). */
+    /* May be NULL. x exists and has not run yet; the outlet stores it for
+     * exchange_on_disconnect(). */
     void (*begin)(struct exchange *x);
     /* Sends a message before the result.  False: this client takes no message before its result. */
     bool (*send)(struct exchange *x, struct str json, enum outlet_weight weight);
@@ -76,9 +77,9 @@ struct arrival {
     bool channel_resumes; /* … and that of the session of its transport */
 };
 void exchange_start(struct services *sv, const struct arrival *a);
-/* The client disconnected.  finish() follows, at once or when the exchange has done waiting, and sends
- * nothing. */
-void exchange_gone(struct exchange *x);
+/* The client disconnected.  finish() follows, at once or when the exchange has done waiting, and
+ * sends nothing. */
+void exchange_on_disconnect(struct exchange *x);
 /* Starts an exchange for an HTTP request to an MCP endpoint: of a server, of a profile, or of all
  * servers.  path_key is present only on /mcp/k/…; the endpoint is then the path without the key. */
 void exchange_start_http(struct services *sv, struct http_request *r, struct caller *caller,

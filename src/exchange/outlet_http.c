@@ -11,7 +11,7 @@
 
 static void on_abort(struct http_request *r)
 {
-    exchange_gone(r->user);
+    exchange_on_disconnect(r->user);
 }
 
 static void http_begin(struct exchange *x)

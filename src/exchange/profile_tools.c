@@ -55,11 +55,11 @@ static enum step_result reply(struct exchange *x, struct str text, struct str st
 
     buf_addz(out, "{\"content\":[{\"type\":\"text\",\"text\":");
     js_quote(out, text);
-    if (x->tells_handle && !is_error)
+    if (x->adds_handle && !is_error)
         buf_addf(out, "},{\"type\":\"text\",\"text\":\"[session: %.*s]\"",
                  STR_ARG(x->session->handle));
     buf_addz(out, "}]");
-    if (x->tells_handle && !is_error)
+    if (x->adds_handle && !is_error)
         buf_addf(out, ",\"_meta\":{\"holdfast/session\":\"%.*s\"}", STR_ARG(x->session->handle));
     if (structured.p)
         buf_addf(out, ",\"structuredContent\":%.*s", STR_ARG(structured));
@@ -90,7 +90,7 @@ enum step_result profile_tool_refuse(struct exchange *x, struct str text)
 
 void profile_tool_note(struct exchange *x, const char *outcome)
 {
-    struct exec_what what = exchange_what(x);
+    struct exec_request what = exchange_what(x);
     struct exec_result result = {.outcome = str_of(outcome)};
 
     what.server = STR("holdfast");
@@ -201,7 +201,7 @@ static enum step_result dry_run(struct exchange *x, const struct profile_view *v
     struct str unsure;
 
     if (!c)
-        return profile_tool_refuse(x, run_unasked_server(up, x->mem));
+        return profile_tool_refuse(x, run_unknown_catalog(up, x->mem));
     if ((!item && !c->tools_fault.p) || !profile_sees_tool(view, view->toolsets, up, r->tool))
         return profile_tool_refuse(x, run_unknown_tool(view, r));
     if (check_pin(x, up, r->tool) != STEP_NEXT)
@@ -292,7 +292,7 @@ static enum step_result answer_describe(struct exchange *x)
     int at = toolset_named(&view, &arguments, &m.text);
 
     if (at < 0) {
-        x->tells_handle = false; /* the session may not exist */
+        x->adds_handle = false; /* the session may not exist */
         toolset_message(&view, &m, &answer);
         return profile_tool_reply(x, &answer);
     }

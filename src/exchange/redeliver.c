@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results that did not reach their client, as the exchange sees them.  The call keeps its result
- * (call/call_result.c); this file tells the call when its client leaves and returns, and replies with
- * a kept result when the same session repeats the same call.
+ * (call/call_result.c); this file tells the call when its client leaves and returns, and replies
+ * with a kept result when the same session repeats the same call.
  *
  *     client gone      exchange_undelivered_on_disconnect()
  *     stream resumed   exchange_undelivered_on_resume()
@@ -143,16 +143,16 @@ void exchange_undelivered_after_reply(struct exchange *x)
     if (!x->call)
         return;
     bool keeps = x->call->has_answer && call_keeps_result(x->call);
-    int64_t kept = call_replied(x->call, keeps ? written_result(x) : STR_NONE, is_lost(x));
-    if (kept && x->stream)
-        stream_set_undelivered(x->stream, kept);
+    int64_t stored_ms = call_replied(x->call, keeps ? written_result(x) : STR_NONE, is_lost(x));
+    if (stored_ms && x->stream)
+        stream_set_undelivered(x->stream, stored_ms);
     else if (keeps && !is_lost(x) && x->out.n >= UNSENT_MIN && x->http)
         watch_sending(x);
 }
 
 static void note(const struct exchange *x)
 {
-    struct exec_what what = exchange_what(x);
+    struct exec_request what = exchange_what(x);
     struct exec_result result = {.outcome = STR("redelivered")};
 
     what.era =

@@ -191,6 +191,6 @@ void exchange_send_progress(struct exchange *x, const struct mcp_message *m)
         return;
     buf_init(&text, 64u * 1024 * 1024);
     mcp_write_progress(m, js_raw(&x->msg.doc, token), &text);
-    (void)!exchange_say(x, buf_str(&text), OUTLET_PROGRESS);
+    (void)!exchange_send_message(x, buf_str(&text), OUTLET_PROGRESS);
     buf_release(&text);
 }

@@ -228,7 +228,7 @@ static enum step_result session_from_argument(struct exchange *x, struct str han
     x->session_named = NAMED_FOUND;
     x->drops_session_id = x->injects;
     promote_session(x);
-    x->tells_handle = x->injects;
+    x->adds_handle = x->injects;
     return STEP_NEXT;
 }
 
@@ -336,7 +336,7 @@ static enum step_result session_from_request(struct exchange *x)
         if (!x->carrier.name.p && x->channel.p)
             x->carrier = (struct carrier){STR("channel"), x->channel};
         if (!x->carrier.name.p && (x->injects || begins_session(x))) {
-            x->tells_handle = x->injects;
+            x->adds_handle = x->injects;
             return session_create(x, ORIGIN_INJECTED, STR("argument"), STR_NONE);
         }
     }
@@ -472,7 +472,7 @@ enum step_result exchange_select_session(struct exchange *x)
     if (result == STEP_NEXT) {
         decide_binding(x, named.p != NULL);
         if (x->injects) /* also when the argument is empty */
-            x->tells_handle = x->drops_session_id = true;
+            x->adds_handle = x->drops_session_id = true;
     }
     return result;
 }

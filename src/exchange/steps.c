@@ -35,9 +35,9 @@
  * REPLY skips to the last step.
  *
  * mcp/era.h and mcp/version.h say how the eras differ.  In this file only session, permit and
- * exchange_gone() look at the era; permit refuses what is not translated.  Every exchange ends in
- * exchange_end(): after its reply in exchange_finish(), or, if its client leaves during a call, at
- * once (absent.c). */
+ * exchange_on_disconnect() look at the era; permit refuses what is not translated.  Every exchange
+ * ends in exchange_end(): after its reply in exchange_finish(), or, if its client leaves during a
+ * call, at once (absent.c). */
 #include "exchange/exchange.h"
 
 #include "base/log.h"
@@ -217,19 +217,19 @@ void exchange_reply(struct exchange *x)
     exchange_run(x);
 }
 
-/* A modern client that disconnects has cancelled.  A legacy client may come back for its answer.  An
- * exchange that waits for its call ends now, the others when their wait is over. */
-void exchange_gone(struct exchange *x)
+/* A modern client that disconnects has cancelled.  A legacy client may come back for its answer.
+ * An exchange that waits for its call ends now, the others when their wait is over. */
+void exchange_on_disconnect(struct exchange *x)
 {
     x->aborted = true;
     if (x->batch)
-        batch_gone(x->batch);
+        batch_on_disconnect(x->batch);
     else if (x->listen)
         exchange_listen_gone(x);
     else if (x->call && !x->running)
         exchange_leave(x);
     else if (mcp_era(x->era)->disconnect_cancels)
-        x->unwanted = true;
+        x->cancelled_early = true;
     else
         exchange_undelivered_on_disconnect(x);
 }

@@ -21,7 +21,7 @@ bool exchange_ask(struct services *sv, struct call *c, const struct mcp_message 
     if (a) {
         sent = say(arg, buf_str(&text));
         if (!sent)
-            hub_unask(a);
+            hub_ask_drop(a);
     }
     buf_release(&text);
     return sent;
@@ -29,7 +29,7 @@ bool exchange_ask(struct services *sv, struct call *c, const struct mcp_message 
 
 static bool say_question(void *exchange, struct str json)
 {
-    return exchange_say(exchange, json, OUTLET_MUST);
+    return exchange_send_message(exchange, json, OUTLET_MUST);
 }
 
 /* A modern client gets log lines only for a request that asked for them, and from that level up. */
@@ -62,7 +62,7 @@ static bool wants_change(const struct exchange *x, const struct mcp_message *m)
     return listener_may_see(x->sv, &a, x->session, x->up, kind);
 }
 
-bool exchange_tell(struct exchange *x, const struct mcp_message *m)
+bool exchange_pass_message(struct exchange *x, const struct mcp_message *m)
 {
     bool is_log = str_eq(m->method, STR("notifications/message"));
 
@@ -70,5 +70,5 @@ bool exchange_tell(struct exchange *x, const struct mcp_message *m)
         return exchange_ask(x->sv, x->call, m, say_question, x);
     if ((is_log && !wants_log(x, m)) || !wants_change(x, m))
         return true; /* dropped */
-    return exchange_say(x, m->doc.text, mcp_is_droppable(m) ? OUTLET_MAY : OUTLET_MUST);
+    return exchange_send_message(x, m->doc.text, mcp_is_droppable(m) ? OUTLET_MAY : OUTLET_MUST);
 }

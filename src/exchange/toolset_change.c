@@ -33,9 +33,9 @@ static enum step_result reply_message(struct exchange *x, bool ok, struct str te
     struct profile_answer answer;
 
     if (!c) {
-        x->tells_handle = false; /* nothing was stored: the session does not exist */
+        x->adds_handle = false; /* nothing was stored: the session does not exist */
     } else if (ok) {
-        m.session_id = x->tells_handle ? x->session->handle : STR_NONE;
+        m.session_id = x->adds_handle ? x->session->handle : STR_NONE;
         m.is_enabled = c->enables;
         m.at = c->at;
     }
@@ -139,12 +139,12 @@ static enum step_result check_stored(struct toolset_change *c)
 }
 
 /* Notifies the calling client before the answer if it has no listener. */
-static void tell_changed(struct exchange *x)
+static void notify_changed(struct exchange *x)
 {
     if (hub_tools_changed(x->sv->hub, x->session, x->transport) || mcp_era(x->era)->has_listen ||
         !x->transport)
         return;
-    (void)!exchange_say(
+    (void)!exchange_send_message(
         x, STR("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}"),
         OUTLET_MUST);
 }
@@ -161,7 +161,7 @@ static enum step_result finish(struct exchange *x)
     if (!x->session->toolset_writes && !str_eq(x->session->toolsets, c->patch.toolsets))
         session_take_toolsets(x->session, c->patch.toolsets);
     profile_tool_note(x, "ok");
-    tell_changed(x);
+    notify_changed(x);
     if (!c->enables)
         return reply_message(
             x, true,

@@ -57,7 +57,7 @@ bool admit_identified(struct admission *a, const struct http_request *r, struct 
     return false;
 }
 
-static struct refusal word_quota(const struct quota_refusal *q, struct arena *mem)
+static struct refusal format_quota(const struct quota_refusal *q, struct arena *mem)
 {
     return (struct refusal){
         .code = ERR_QUOTA,
@@ -79,7 +79,7 @@ bool admit_limit(struct front *f, struct caller *c, unsigned what, size_t bytes,
         return true;
     }
     quota_refused(f->quotas, &refusal);
-    *ret = word_quota(&refusal, mem);
+    *ret = format_quota(&refusal, mem);
     return false;
 }
 

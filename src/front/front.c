@@ -14,7 +14,7 @@
 /* Rows for the unix socket only are the last ones.  Other callers get 404 for them, never a 405
  * that lists their methods. */
 struct front_table {
-    const struct front_words *words; /* NULL: plain paths */
+    const struct front_format *words; /* NULL: plain paths */
     struct front_route *routes;
     struct http_route *rows; /* of the same order, for the router */
     size_t n, n_public;
@@ -22,7 +22,7 @@ struct front_table {
 
 /* Tables. */
 
-static struct front_table *table_with(struct front *f, const struct front_words *words)
+static struct front_table *table_with(struct front *f, const struct front_format *words)
 {
     struct front_table **t = &f->tables[words ? 1 : 0];
 
@@ -43,7 +43,7 @@ static void insert(struct front_table *t, size_t at, const struct front_route *r
     t->n++;
 }
 
-void front_add(struct front *f, const struct front_words *words, const struct front_route *routes,
+void front_add(struct front *f, const struct front_format *words, const struct front_route *routes,
                size_t n, void *arg)
 {
     struct front_table *t = table_with(f, words);
@@ -156,9 +156,9 @@ int front_gate(void *arg, struct http_request *r, struct str *ret_body)
     if (may_hold_secrets(r, t))
         arena_wipe_later(r->mem);
     if (t->words)
-        r->word_refusal = t->words->word_refusal;
+        r->format_refusal = t->words->format_refusal;
     if (wrong) {
-        *ret_body = r->word_refusal ? r->word_refusal(r, 403, wrong) : plain_refusal(r, wrong);
+        *ret_body = r->format_refusal ? r->format_refusal(r, 403, wrong) : plain_refusal(r, wrong);
         return 403;
     }
     if (unlikely(f->config->n_origins))

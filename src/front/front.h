@@ -29,10 +29,10 @@ struct front_route {
 };
 
 /* Routes under a prefix of their own, and the form of the refusals there. */
-struct front_words {
+struct front_format {
     const char *prefix; /* "/api/" */
-    /* As http_request.word_refusal. */
-    struct str (*word_refusal)(struct http_request *r, int status, const char *reason);
+    /* As http_request.format_refusal. */
+    struct str (*format_refusal)(struct http_request *r, int status, const char *reason);
     /* Answers 404, 400 or 405 (r->route); `allow` is the Allow line of a 405, or absent. */
     void (*refuse_path)(struct http_request *r, struct str allow);
 };
@@ -50,7 +50,7 @@ struct front {
 };
 
 /* Adds routes.  `words` NULL: plain paths.  `arg` goes to their handlers.  Rows are copied. */
-void front_add(struct front *f, const struct front_words *words, const struct front_route *routes,
+void front_add(struct front *f, const struct front_format *words, const struct front_route *routes,
                size_t n, void *arg);
 void front_release(struct front *f); /* frees the tables */
 

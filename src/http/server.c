@@ -253,7 +253,7 @@ struct server_request *server_request_new(struct server_conn *c)
     r->pub.body = STR("");
     r->pub.extra = STR_NONE;
     r->pub.who = NULL;
-    r->pub.word_refusal = NULL;
+    r->pub.format_refusal = NULL;
     r->pub.refusal_type = NULL;
     r->pub.user = NULL;
     r->pub.on_abort = NULL;

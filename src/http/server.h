@@ -45,8 +45,8 @@ struct http_request {
     /* Writes the body of a refusal that the server itself makes after the head (413, 408 …).
      * Returns the body, in mem; may set refusal_type and add to extra.  Set by the gate; NULL:
      * {"error":"reason"}. */
-    struct str (*word_refusal)(struct http_request *r, int status, const char *reason);
-    const char *refusal_type; /* for refusals by gate and word_refusal; NULL: application/json */
+    struct str (*format_refusal)(struct http_request *r, int status, const char *reason);
+    const char *refusal_type; /* for refusals by gate and format_refusal; NULL: application/json */
     struct conn_address peer;
 };
 
@@ -71,8 +71,8 @@ struct http_server *http_server_new(struct loop *loop, const struct http_server_
                                     void *arg) must_check;
 /* Takes over a listening fd. */
 void http_server_listen(struct http_server *s, int fd, struct tls_context *tls, bool is_unix);
-/* Takes over a connected fd, as if a listener had accepted it.  With is_unix the peer's user is known
- * to the handlers. */
+/* Takes over a connected fd, as if a listener had accepted it.  With is_unix the peer's user is
+ * known to the handlers. */
 void http_server_adopt(struct http_server *s, int fd, bool is_unix);
 /* Connections accepted from now on use `tls`; open connections keep their context.  Affects only
  * listeners with a TLS context: plain listeners stay plain. */

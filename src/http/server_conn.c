@@ -198,8 +198,8 @@ static void refuse_with(struct server_conn *c, int status, const char *reason)
     int n = snprintf(text, sizeof(text), "{\"error\":\"%s\"}", reason);
 
     assert(n > 0 && (size_t)n < sizeof(text));
-    struct str body = r && r->pub.word_refusal ? r->pub.word_refusal(&r->pub, status, reason)
-                                               : str_n(text, (size_t)n);
+    struct str body = r && r->pub.format_refusal ? r->pub.format_refusal(&r->pub, status, reason)
+                                                 : str_n(text, (size_t)n);
     refuse(c, status, status == 503 ? STR("Retry-After: 1\r\n") : STR_NONE, body);
 }
 

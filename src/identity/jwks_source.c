@@ -80,7 +80,7 @@ static bool on_head(void *arg, const struct http_head *head)
 static void on_done(void *arg, struct str body, const struct error *failed, bool sent unused_arg)
 {
     struct jwks_source *s = arg;
-    struct list told;
+    struct list answered;
     struct list *first;
     struct error err;
 
@@ -90,9 +90,9 @@ static void on_done(void *arg, struct str body, const struct error *failed, bool
     if (failed || !take_set(s, body, &err))
         log_warn("keys of an issuer cannot be fetched", LS("issuer", s->c->issuer),
                  LZ("why", err.text));
-    list_init(&told);
-    list_move_all(&told, &s->waiting);
-    while ((first = list_pop(&told))) {
+    list_init(&answered);
+    list_move_all(&answered, &s->waiting);
+    while ((first = list_pop(&answered))) {
         struct jwks_waiter *w = list_entry(first, struct jwks_waiter, node);
         w->fn(w);
     }

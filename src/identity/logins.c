@@ -460,7 +460,7 @@ bool logins_login(struct logins *l, struct login_call *c)
 
 /* Refresh. */
 
-static void on_told(struct write_job *job)
+static void on_reuse_recorded(struct write_job *job)
 {
     struct login_call *c = container_of(job, struct login_call, write);
 
@@ -473,7 +473,7 @@ static void on_told(struct write_job *job)
 
 /* The token was copied.  The store has ended the sign-in; this notifies watches and writes an audit
  * event. */
-static void tell_reuse(struct login_call *c)
+static void report_reuse(struct login_call *c)
 {
     log_warn("a refresh token was used a second time; its sign-in was ended",
              LS("user", c->row->id), LS("sign_in", c->login->family), LS("address", c->address));
@@ -491,7 +491,7 @@ static void tell_reuse(struct login_call *c)
         .body_len = -1,
     };
     c->op = (struct store_op){.kind = OP_EVENT_APPEND, .event = &c->event};
-    write(c, on_told);
+    write(c, on_reuse_recorded);
 }
 
 static void on_rotated(struct write_job *job)
@@ -503,7 +503,7 @@ static void on_rotated(struct write_job *job)
     else if (c->op.verdict == VERDICT_OK)
         answer_tokens(c);
     else if (c->op.verdict == VERDICT_STALE)
-        tell_reuse(c);
+        report_reuse(c);
     else
         answer(c, c->op.verdict == VERDICT_DUPLICATE ? LOGIN_CONFLICT : LOGIN_REFUSED);
 }

@@ -167,7 +167,8 @@ struct str client_address(const struct config *c, const struct http_request *r, 
     return format(&a, mem);
 }
 
-static struct str told(const struct config *c, const struct http_request *r, struct str header)
+static struct str forwarded_header(const struct config *c, const struct http_request *r,
+                                   struct str header)
 {
     struct str value = http_header_get(r->head, header);
 
@@ -178,13 +179,13 @@ static struct str told(const struct config *c, const struct http_request *r, str
 
 bool client_is_tls(const struct config *c, const struct http_request *r)
 {
-    struct str proto = told(c, r, STR("x-forwarded-proto"));
+    struct str proto = forwarded_header(c, r, STR("x-forwarded-proto"));
     return proto.p ? str_ieq(proto, STR("https")) : r->is_tls;
 }
 
 struct str client_host(const struct config *c, const struct http_request *r)
 {
-    struct str host = told(c, r, STR("x-forwarded-host"));
+    struct str host = forwarded_header(c, r, STR("x-forwarded-host"));
     return host.n ? host : r->head->host;
 }
 

@@ -103,7 +103,7 @@ void quota_unref(struct quota *q)
 /* Quotas in use are never evicted, however many: calls and processes have their own limits. */
 static void make_room(struct quotas *all)
 {
-    if (all->by_name.n < all->max_kept)
+    if (all->by_name.n < all->max_quotas)
         return;
     list_each(&all->lru, n)
     {
@@ -207,7 +207,7 @@ static void describe_who(const struct quota *q, struct buf *out)
         buf_addz(out, "this user");
 }
 
-static void word_refusal(struct quota_refusal *r)
+static void format_refusal(struct quota_refusal *r)
 {
     struct buf text;
 
@@ -287,7 +287,7 @@ bool quota_take(struct quotas *all, const struct principal *who, unsigned what, 
         for (unsigned i = 0; i < 2; i++)
             if (both[i])
                 touch(both[i]);
-        word_refusal(ret);
+        format_refusal(ret);
         return false;
     }
     use->held = what;
@@ -377,7 +377,7 @@ bool quotas_new(const struct quotas_config *config, struct quotas **ret, struct 
     all->lanes = config->lanes;
     all->config = config_ref(config->config);
     all->epoch = 1;
-    all->max_kept = config->max_kept ? config->max_kept : QUOTA_MAX_KEPT;
+    all->max_quotas = config->max_quotas ? config->max_quotas : QUOTA_MAX;
     map_init(&all->by_name);
     list_init(&all->lru);
     register_metrics(all);
@@ -414,7 +414,7 @@ bool quotas_are_shared(const struct quotas *all)
     return all->share && quota_share_is_up(all->share);
 }
 
-size_t quotas_kept(const struct quotas *all)
+size_t quotas_count(const struct quotas *all)
 {
     return all->by_name.n;
 }

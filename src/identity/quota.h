@@ -24,7 +24,7 @@
 #include "store/lanes.h"
 #include "store/redis_conn.h"
 
-#define QUOTA_MAX_KEPT 16384 /* quotas of tenants and keys in memory */
+#define QUOTA_MAX 16384      /* quotas of tenants and keys in memory */
 #define QUOTA_CALL_RETRY_S 1 /* wait for another call to end */
 #define QUOTA_CHILD_RETRY_S 5
 
@@ -35,7 +35,7 @@ struct quotas_config {
     struct loop *loop;   /* NULL in tests without sharing */
     struct lanes *lanes; /* writes audit events of refusals; NULL: no events */
     struct config *config;
-    size_t max_kept; /* 0: QUOTA_MAX_KEPT */
+    size_t max_quotas; /* 0: QUOTA_MAX */
     /* The Redis of shared counts; NULL: each node counts alone.  Must outlive the quotas. */
     const struct redis_target *redis;
     const char *ca_file;
@@ -86,6 +86,6 @@ struct str quota_lines(const struct quota_refusal *r, struct arena *mem);
 
 /* Whether the usage on other nodes is currently known. */
 bool quotas_are_shared(const struct quotas *q);
-size_t quotas_kept(const struct quotas *q); /* for tests */
+size_t quotas_count(const struct quotas *q); /* for tests */
 
 #endif

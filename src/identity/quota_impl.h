@@ -34,8 +34,8 @@ struct quota {
     struct list dirty; /* node in the list of quotas to report */
     bool is_away;      /* its last report failed */
     /* Refusals. */
-    int64_t said_ms, recorded_ms;
-    unsigned unsaid, unrecorded;
+    int64_t logged_ms, recorded_ms;
+    unsigned unlogged, unrecorded;
 };
 
 struct quotas {
@@ -43,7 +43,7 @@ struct quotas {
     struct lanes *lanes;
     struct config *config;
     uint64_t epoch;
-    size_t max_kept;
+    size_t max_quotas;
     struct map by_name;
     struct list lru; /* struct quota, least recently used first */
     struct metric_cell *refused[LIMIT_KINDS][2];

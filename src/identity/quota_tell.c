@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "config/limits.h"
 
-#define SAY_EVERY_MS 10000
+#define LOG_EVERY_MS 10000
 #define RECORD_EVERY_MS 60000
 
 struct record {
@@ -65,12 +65,12 @@ void quota_refused(struct quotas *all, const struct quota_refusal *r)
     struct quota *q = r->who;
 
     metric_add(all->refused[r->kind][r->is_key], 1);
-    q->unsaid++;
+    q->unlogged++;
     q->unrecorded++;
-    if (is_due(&q->said_ms, SAY_EVERY_MS)) {
+    if (is_due(&q->logged_ms, LOG_EVERY_MS)) {
         log_warn("a limit is reached", LS("tenant", q->tenant), LS("credential", q->credential),
-                 LZ("limit", limit_name(r->kind)), LI("refused", q->unsaid));
-        q->unsaid = 0;
+                 LZ("limit", limit_name(r->kind)), LI("refused", q->unlogged));
+        q->unlogged = 0;
     }
     if (all->lanes && is_due(&q->recorded_ms, RECORD_EVERY_MS)) {
         record(all, q, r);

@@ -104,7 +104,7 @@ struct str scopes_write(const struct scopes *s, struct arena *mem)
     write_list(&w, "folders", s->folders, s->n_folders);
     js_kv_bool(&w, "review", s->review);
     js_kv_bool(&w, "read_only", s->read_only);
-    if (s->limits && !limits_are_unsaid(s->limits)) {
+    if (s->limits && !limits_are_unset(s->limits)) {
         js_key(&w, STR("limits"));
         js_object(&w);
         limits_write(&w, s->limits);

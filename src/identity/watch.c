@@ -35,7 +35,7 @@ static void watched_free(struct watched *g)
     free(g);
 }
 
-static void tell(struct watched *g)
+static void notify(struct watched *g)
 {
     unsigned n = 0;
 
@@ -54,11 +54,11 @@ static void on_later(struct loop_task *task)
 {
     struct watched *g = container_of(task, struct watched, later);
 
-    tell(g);
+    notify(g);
     watched_free(g);
 }
 
-static void tell_soon(struct watched *g)
+static void notify_soon(struct watched *g)
 {
     if (g->is_due || g->id->stopping)
         return;
@@ -76,7 +76,7 @@ static void on_end(void *arg)
     if (left > 0)
         loop_timer_start(g->end, left < 20 ? 20 : left < LOOK_EVERY_MS ? left : LOOK_EVERY_MS, 0);
     else
-        tell_soon(g);
+        notify_soon(g);
 }
 
 static struct watched *watched_of(struct identity *id, const struct principal *who)
@@ -119,7 +119,7 @@ void identity_watch(struct identity *id, struct identity_watch *w, const struct 
     list_push(&g->watches, &w->node);
     gone = map_get(&id->revoked_by_name, who->credential);
     if (gone && gone->until_ms > clock_mono_ms())
-        tell_soon(g);
+        notify_soon(g);
 }
 
 void identity_unwatch(struct identity_watch *w)
@@ -172,7 +172,7 @@ void identity_revoked(struct identity *id, struct str credential)
     identity_forget(id, credential);
     identity_remember(id, credential);
     if (g)
-        tell_soon(g);
+        notify_soon(g);
 }
 
 void identity_user_changed(struct identity *id, struct str user_id)
@@ -185,7 +185,7 @@ void identity_user_changed(struct identity *id, struct str user_id)
     while (map_next(&id->watched, &at, &name, &value)) {
         struct watched *g = value;
         if (g->user_id.p && str_eq(g->user_id, user_id))
-            tell_soon(g);
+            notify_soon(g);
     }
 }
 
@@ -197,7 +197,7 @@ void identity_end_tokens(struct identity *id)
 
     while (map_next(&id->watched, &at, &name, &value))
         if (str_starts(name, STR("jwt:")))
-            tell_soon(value);
+            notify_soon(value);
 }
 
 void identity_watches_release(struct identity *id)

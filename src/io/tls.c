@@ -243,7 +243,7 @@ bool tls_client_new(const char *ca_file, struct tls_context **ret, struct error 
     return false;
 }
 
-void tls_client_words(struct tls_context *t, const char *set_ca, const char *url)
+void tls_client_hints(struct tls_context *t, const char *set_ca, const char *url)
 {
     t->words = (struct words){set_ca, url};
 }

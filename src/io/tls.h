@@ -20,7 +20,7 @@ must_check bool tls_client_new(const char *ca_file, struct tls_context **ret, st
 /* Sets the words of the advice for a rejected certificate, instead of words for a server's entry in
  * the configuration: "set SSL_CERT_FILE" (… to its authority), "REDIS_URL" (write a name into …).
  * Literals. */
-void tls_client_words(struct tls_context *t, const char *set_ca, const char *url);
+void tls_client_hints(struct tls_context *t, const char *set_ca, const char *url);
 void tls_free(struct tls_context *t); /* NULL is fine */
 /* The expiry of a server context's certificate, such as "Nov 15 12:00:00 2026 GMT". */
 #define TLS_DATE_TEXT 64

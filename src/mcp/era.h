@@ -20,7 +20,7 @@ struct arena;
 struct js_splice;
 struct mcp_call_request;
 struct mcp_call_result;
-struct mcp_client_words;
+struct mcp_client_info;
 struct mcp_request_edit;
 
 struct mcp_era_rules {
@@ -42,7 +42,7 @@ struct mcp_era_rules {
     /* Translation (mcp/translate.h).  The client's era: */
     /* Reads from initialize what the envelope of another era must say about the client.  NULL: each
      * request has its own envelope. */
-    void (*read_client)(const struct mcp_call_request *r, struct mcp_client_words *ret);
+    void (*read_client)(const struct mcp_call_request *r, struct mcp_client_info *ret);
     /* Brings a server's result into this era, and adds the words of Holdfast. */
     void (*edit_result)(const struct mcp_call_result *r, struct js_splice *s);
     /* The server's era: */

@@ -41,7 +41,7 @@ static struct str common_capabilities(const struct js_doc *doc, const struct js_
 }
 
 /* The level comes from logging/setLevel. */
-static void read_client(const struct mcp_call_request *r, struct mcp_client_words *ret)
+static void read_client(const struct mcp_call_request *r, struct mcp_client_info *ret)
 {
     struct js_doc doc;
 
@@ -107,7 +107,7 @@ static void edit_result(const struct mcp_call_result *r, struct js_splice *s)
 {
     if (mcp_era(r->server_era)->stamps_results)
         remove_stamps(r, s);
-    mcp_add_words(r, s, STR_NONE);
+    mcp_add_notes(r, s, STR_NONE);
 }
 
 const struct mcp_era_rules mcp_era_legacy = {

@@ -22,7 +22,7 @@ static enum mcp_fault fault_of(int64_t code)
 static struct str envelope(const struct mcp_call_request *r)
 {
     const struct mcp_era_rules *client = mcp_era(r->client_era);
-    struct mcp_client_words w = {0};
+    struct mcp_client_info w = {0};
 
     if (client->read_client)
         client->read_client(r, &w);
@@ -71,7 +71,7 @@ static void edit_result(const struct mcp_call_result *r, struct js_splice *s)
     const struct js_node *result = r->m->result;
     bool is_stamped = mcp_era(r->server_era)->stamps_results;
 
-    mcp_add_words(r, s, is_stamped ? STR_NONE : server_info(r));
+    mcp_add_notes(r, s, is_stamped ? STR_NONE : server_info(r));
     if (is_stamped)
         return;
     if (!js_get(&r->m->doc, result, STR("resultType")))

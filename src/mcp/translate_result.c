@@ -107,7 +107,7 @@ static struct str extra_meta(const struct mcp_call_result *r, struct str first)
     return text;
 }
 
-void mcp_add_words(const struct mcp_call_result *r, struct js_splice *s, struct str first)
+void mcp_add_notes(const struct mcp_call_result *r, struct js_splice *s, struct str first)
 {
     const struct js_node *result = r->m->result;
     const struct js_node *meta = js_get(&r->m->doc, result, STR("_meta"));

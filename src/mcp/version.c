@@ -17,7 +17,7 @@ const struct mcp_version mcp_versions[] = {
     {.name = {NULL, 0}},
 };
 
-const struct mcp_version *const mcp_version_unsaid = &mcp_versions[2];
+const struct mcp_version *const mcp_version_default = &mcp_versions[2];
 
 /* Newest first: most clients and servers speak it. */
 const struct mcp_version *mcp_version_find(struct str name)

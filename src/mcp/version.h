@@ -15,7 +15,7 @@ struct mcp_version {
 
 extern const struct mcp_version mcp_versions[]; /* oldest first, ends with an absent name */
 /* 2025-03-26: assumed for a request without a version, as the next revision demands. */
-extern const struct mcp_version *const mcp_version_unsaid;
+extern const struct mcp_version *const mcp_version_default;
 const struct mcp_version *mcp_version_find(struct str name); /* NULL when unknown */
 const struct mcp_version *mcp_version_latest(enum mcp_era era);
 /* Our answer to an initialize that asks for `asked`: the same version if we speak it, else our

@@ -135,7 +135,7 @@ struct str run_unknown_server(const struct profile_view *v, struct str server)
                         STR_ARG(str_cut(server, NAME_SHOWN)), STR_ARG(profile_servers(v)));
 }
 
-struct str run_unasked_server(const struct upstream *up, struct arena *mem)
+struct str run_unknown_catalog(const struct upstream *up, struct arena *mem)
 {
     struct upstream_health health = upstream_health(up);
     struct str server = upstream_name(up);

@@ -33,9 +33,9 @@ const char *run_request_read(const struct profile_arguments *a, struct arena *me
  * server; a server whose catalog is not known, and what to do. */
 struct str run_unknown_tool(const struct profile_view *v, const struct run_request *r);
 struct str run_unknown_server(const struct profile_view *v, struct str server);
-struct str run_unasked_server(const struct upstream *up, struct arena *mem);
-/* False: the tool's schema refuses the parameters, and *ret_refusal says where.  *ret_unsure: why it
- * is not known whether they fit; absent when they do. */
+struct str run_unknown_catalog(const struct upstream *up, struct arena *mem);
+/* False: the tool's schema refuses the parameters, and *ret_refusal says where.  *ret_unsure: why
+ * it is not known whether they fit; absent when they do. */
 must_check bool run_check(const struct profile_view *v, const struct run_request *r,
                           const struct run_target *t, struct str *ret_unsure,
                           struct profile_answer *ret_refusal);

@@ -92,10 +92,10 @@ static void measure(const struct store_op *op)
     if (makes_session(op->kind) && op->verdict == VERDICT_LIMIT)
         session_metric_create_failed(CREATE_OVER_LIMIT);
     else if (op->kind == OP_SESSION_CREATE && op->verdict == VERDICT_OK)
-        session_tell_created(row);
+        session_report_created(row);
     else if (op->kind == OP_SESSION_END && op->verdict == VERDICT_OK)
-        session_tell_ended(row->id, row->tenant, row->status, row->termination_reason,
-                           row->terminated_ms - row->created_ms);
+        session_report_ended(row->id, row->tenant, row->status, row->termination_reason,
+                             row->terminated_ms - row->created_ms);
 }
 
 /* Applies one committed operation to the session in memory. */

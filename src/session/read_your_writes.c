@@ -50,19 +50,19 @@ void read_your_writes_free(struct read_your_writes *f)
     free(f);
 }
 
-static size_t slot_of(struct touch_scope whose, struct str name)
+static size_t slot_of(struct touch_scope scope, struct str name)
 {
-    uint64_t hash = map_hash(name) + UINT64_C(0x9e3779b97f4a7c15) * map_hash(whose.tenant);
+    uint64_t hash = map_hash(name) + UINT64_C(0x9e3779b97f4a7c15) * map_hash(scope.tenant);
 
-    if (whose.owner.p)
-        hash += UINT64_C(0xd1b54a32d192ed03) * map_hash(whose.owner);
+    if (scope.owner.p)
+        hash += UINT64_C(0xd1b54a32d192ed03) * map_hash(scope.owner);
     return (hash ^ hash >> 32) & (SLOTS - 1);
 }
 
-struct touch_slots touch_slots_of(struct touch_scope whose, struct str name)
+struct touch_slots touch_slots_of(struct touch_scope scope, struct str name)
 {
-    struct touch_scope anybody = {.tenant = whose.tenant};
-    return (struct touch_slots){(uint32_t)slot_of(anybody, name), (uint32_t)slot_of(whose, name)};
+    struct touch_scope anybody = {.tenant = scope.tenant};
+    return (struct touch_slots){(uint32_t)slot_of(anybody, name), (uint32_t)slot_of(scope, name)};
 }
 
 /* Stamps are per tenant; epochs are per tenant and per owner. */
@@ -144,9 +144,9 @@ static void ask(struct read_your_writes *f)
 }
 
 bool read_your_writes_await(struct read_your_writes *f, struct fold_wait *w,
-                            struct touch_scope whose, struct str name)
+                            struct touch_scope scope, struct str name)
 {
-    uint64_t epoch = name.p ? f->slots[slot_of(whose, name)].epoch : f->touched;
+    uint64_t epoch = name.p ? f->slots[slot_of(scope, name)].epoch : f->touched;
 
     if (epoch <= f->folded)
         return true;

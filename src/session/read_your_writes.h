@@ -32,7 +32,7 @@ struct touch_scope {
 struct touch_slots {
     uint32_t wide, own;
 };
-struct touch_slots touch_slots_of(struct touch_scope whose, struct str name);
+struct touch_slots touch_slots_of(struct touch_scope scope, struct str name);
 /* `by_event`: the change is an event, and reaches the row with the fold. */
 void read_your_writes_touch(struct read_your_writes *f, struct touch_slots name, bool by_event);
 uint64_t read_your_writes_stamp(struct read_your_writes *f, struct str tenant, struct str name);
@@ -51,6 +51,6 @@ struct fold_wait {
 /* Returns true when every event of this name (absent: of all names) is folded.  Returns false when
  * `done` will be called from the loop, after the fold or a timeout. */
 must_check bool read_your_writes_await(struct read_your_writes *f, struct fold_wait *w,
-                                       struct touch_scope whose, struct str name);
+                                       struct touch_scope scope, struct str name);
 
 #endif

@@ -23,7 +23,7 @@ struct reaper {
     struct sessions *sessions;
     struct loop_timer *timer;
     struct read_job job;
-    struct reap_what what; /* of the running batch; the lane reads it */
+    struct reap_request what; /* of the running batch; the lane reads it */
     int64_t interval_ms, idle_ms;
     unsigned batch_size;
     bool busy;
@@ -56,9 +56,9 @@ static void run_done(struct reaper *r)
     sessions_drop_over(r->sessions, r->what.now_ms, r->what.batch);
     if (r->run.expired)
         log_info("Cleaned up expired sessions", LI("count", r->run.expired));
-    if (r->run.pulled_back)
+    if (r->run.clamped)
         log_warn("sessions used in the future, by a clock that was wrong, count as used now",
-                 LI("count", r->run.pulled_back));
+                 LI("count", r->run.clamped));
 }
 
 static void on_batch(struct read_job *job)
@@ -78,10 +78,9 @@ static void on_batch(struct read_job *job)
         r->run.n_links += b->links[i].remote_id.p && b->links[i].writer != r->what.writer;
     }
     r->run.expired += b->expired;
-    r->run.pulled_back += b->pulled_back;
-    if (b->expired >= r->what.batch || b->idled >= r->what.batch ||
-        b->pulled_back >= r->what.batch || b->left ||
-        (b->more_links && r->run.n_links < LINKS_PER_RUN))
+    r->run.clamped += b->clamped;
+    if (b->expired >= r->what.batch || b->idled >= r->what.batch || b->clamped >= r->what.batch ||
+        b->left || (b->more_links && r->run.n_links < LINKS_PER_RUN))
         batch_start(r);
     else
         run_done(r);
@@ -142,8 +141,8 @@ struct reaper *reaper_new(struct loop *loop, struct lanes *lanes, struct session
     return r;
 }
 
-void reaper_tell_links(struct reaper *r, void (*on_link)(void *arg, const struct link_row *row),
-                       void *arg)
+void reaper_on_links(struct reaper *r, void (*on_link)(void *arg, const struct link_row *row),
+                     void *arg)
 {
     r->on_link = on_link;
     r->arg = arg;

@@ -17,8 +17,8 @@ void reaper_apply(struct reaper *r, const struct config *c);
 /* From now on, links of ended sessions are deleted from the store, and on_link is called once for
  * each.  After 200 links of earlier processes with a session at an HTTP server, the rest wait for
  * the next run, because each of them causes a request to a server. */
-void reaper_tell_links(struct reaper *r, void (*on_link)(void *arg, const struct link_row *row),
-                       void *arg);
+void reaper_on_links(struct reaper *r, void (*on_link)(void *arg, const struct link_row *row),
+                     void *arg);
 void reaper_free(struct reaper *r); /* after lanes_free */
 
 #endif

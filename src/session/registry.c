@@ -3,8 +3,8 @@
  *
  * A resident session (session.h) says which row its name has, whose it is, and which credentials it
  * has.  Its other columns come from its snapshot (resident.h), and only while that is up to date.
- * Only principals that may see a session get it from memory; others ask the store, which reports the
- * name as unknown. */
+ * Only principals that may see a session get it from memory; others ask the store, which reports
+ * the name as unknown. */
 #include "session/registry_impl.h"
 #include "session/resident.h"
 #include "session/session_impl.h"
@@ -96,9 +96,9 @@ void registry_remember(struct registry_call *c, const struct session_row *row)
 
 void registry_touch(struct registry_call *c, const struct session_row *row, bool by_event)
 {
-    struct touch_scope whose = {row->tenant, row->owner};
-    read_your_writes_touch(c->home->writes, touch_slots_of(whose, row->handle), by_event);
-    read_your_writes_touch(c->home->writes, touch_slots_of(whose, row->id), by_event);
+    struct touch_scope scope = {row->tenant, row->owner};
+    read_your_writes_touch(c->home->writes, touch_slots_of(scope, row->handle), by_event);
+    read_your_writes_touch(c->home->writes, touch_slots_of(scope, row->id), by_event);
 }
 
 /* Sets the current status of the row.  Returns the time until which it is valid. */
@@ -252,7 +252,7 @@ static void look_up(struct registry_call *c)
         registry_fail(c, "too many lookups are waiting; try again shortly");
 }
 
-static struct touch_scope whose_of(const struct registry_call *c)
+static struct touch_scope scope_of(const struct registry_call *c)
 {
     return (struct touch_scope){c->who->tenant, c->who->tenant_wide ? STR_NONE : c->who->owner};
 }
@@ -277,7 +277,7 @@ bool registry_find(struct registry *r, struct registry_call *c, bool whole)
         return true;
     }
     c->fold.done = on_folded;
-    if (!whole || read_your_writes_await(r->writes, &c->fold, whose_of(c), c->name))
+    if (!whole || read_your_writes_await(r->writes, &c->fold, scope_of(c), c->name))
         look_up(c);
     return false;
 }
@@ -302,6 +302,6 @@ static void on_due(struct fold_wait *w)
 void registry_after_fold(struct registry_call *c, struct str name)
 {
     c->fold.done = on_due;
-    if (read_your_writes_await(c->home->writes, &c->fold, whose_of(c), name))
+    if (read_your_writes_await(c->home->writes, &c->fold, scope_of(c), name))
         c->next(c);
 }

@@ -22,7 +22,7 @@
 struct rotating {
     struct store *store;
     struct master *master;
-    struct rotation *told;
+    struct rotation *progress;
 };
 
 /* For tests: kills the process, as a power failure would. */
@@ -74,7 +74,7 @@ static bool wrap_page(struct rotating *r, const struct tenant_key_row *rows, siz
         ops[at] = (struct store_op){.kind = OP_TENANT_KEY_WRAP, .tenant_key = &fresh[at]};
         at++;
     }
-    r->told->keys += at;
+    r->progress->keys += at;
     return write_all(r, ops, at, err);
 }
 
@@ -133,7 +133,7 @@ static bool renew_page(struct rotating *r, const struct tenant_key_row *rows, si
         struct store_op op = new_key(r, rows[i].tenant, mem);
         if (!write_all(r, &op, 1, err))
             return false;
-        r->told->made++;
+        r->progress->made++;
     }
     return true;
 }
@@ -174,7 +174,7 @@ static bool seal_again(struct rotating *r, const struct session_row *row, struct
     if (!sealed.p)
         return true;
     if (!sealed_read(sealed, mem, &s)) {
-        r->told->unusable++;
+        r->progress->unusable++;
         return true;
     }
     bool ok = open_key(r, row->tenant, STR_NONE, mem, &id, &fresh, err) &&
@@ -188,7 +188,7 @@ static bool seal_again(struct rotating *r, const struct session_row *row, struct
         }
     }
     if (ok && !opened && !str_eq(id, s.key_id))
-        r->told->unusable++;
+        r->progress->unusable++;
     seal_key_free(old);
     seal_key_free(fresh);
     return ok;
@@ -221,7 +221,7 @@ static bool reseal_page(struct rotating *r, const struct session_row *rows, size
     if (!write_all(r, ops, at, err))
         return false;
     for (size_t i = 0; i < at; i++) {
-        r->told->rows += ops[i].verdict == VERDICT_OK;
+        r->progress->rows += ops[i].verdict == VERDICT_OK;
         *ret_stale = *ret_stale || ops[i].verdict == VERDICT_STALE;
     }
     return true;
@@ -233,7 +233,7 @@ static bool reseal_all(struct rotating *r, bool *ret_stale, struct error *err)
     size_t n = 1;
     bool ok = true;
 
-    r->told->unusable = 0;
+    r->progress->unusable = 0;
     while (ok && n > 0) {
         struct arena *mem = arena_new(PAGE_BYTES);
         struct session_row *rows = NULL;
@@ -269,8 +269,8 @@ static bool begin(struct str path, struct str text, struct rotating *r, struct e
 {
     if (!master_load(path, false, &r->master, err))
         return false;
-    r->told->resumed = master_has_old(r->master);
-    if (r->told->resumed)
+    r->progress->resumed = master_has_old(r->master);
+    if (r->progress->resumed)
         return !text.p || error_set(err, ERR_CONFLICT,
                                     "a rotation was left half-way; finish it first: run this "
                                     "without --new-file");
@@ -295,7 +295,7 @@ static bool claim_new(struct rotating *r, struct str path, struct error *err)
 bool rotate_master(struct store *store, struct str path, struct str text, bool with_rows,
                    struct rotation *ret, struct error *err)
 {
-    struct rotating r = {.store = store, .told = ret};
+    struct rotating r = {.store = store, .progress = ret};
 
     *ret = (struct rotation){0};
     bool ok = begin(path, text, &r, err) &&

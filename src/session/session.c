@@ -411,12 +411,12 @@ void sessions_set_read_your_writes(struct sessions *s, struct read_your_writes *
 
 void session_name_slots(struct session *s)
 {
-    struct touch_scope whose = {s->tenant, s->owner};
+    struct touch_scope scope = {s->tenant, s->owner};
 
     if (s->is_named)
         return;
-    s->handle_slots = touch_slots_of(whose, s->handle);
-    s->id_slots = touch_slots_of(whose, s->id);
+    s->handle_slots = touch_slots_of(scope, s->handle);
+    s->id_slots = touch_slots_of(scope, s->id);
     s->is_named = true;
 }
 
@@ -447,12 +447,12 @@ void sessions_moved(struct sessions *home, struct str tenant, struct str id,
 
 void session_take_toolsets(struct session *s, struct str toolsets)
 {
-    char *kept = toolsets.p ? xcalloc(1, toolsets.n + 1) : NULL;
+    char *copy = toolsets.p ? xcalloc(1, toolsets.n + 1) : NULL;
 
-    if (kept)
-        memcpy(kept, toolsets.p, toolsets.n);
+    if (copy)
+        memcpy(copy, toolsets.p, toolsets.n);
     free((char *)s->toolsets.p); /* only now: `toolsets` may point into it */
-    s->toolsets = kept ? str_n(kept, toolsets.n) : STR_NONE;
+    s->toolsets = copy ? str_n(copy, toolsets.n) : STR_NONE;
 }
 
 static void toolsets_move(struct session *s)
@@ -536,7 +536,7 @@ void sessions_sealed(struct sessions *home, struct str tenant, struct str id,
         home->on_sealed(home->on_sealed_arg, str_n(key, (size_t)n));
 }
 
-void sessions_core_said(struct sessions *home, struct str tenant, struct str id)
+void sessions_core_changed(struct sessions *home, struct str tenant, struct str id)
 {
     struct session *s = sessions_by_id(home, tenant, id);
 
@@ -690,10 +690,10 @@ struct session_link *session_add_link(struct session *s, struct str server)
 
 void session_link_take_resume(struct session_link *l, struct str resume)
 {
-    char *kept = resume.p ? strndup(resume.p, resume.n) : NULL;
+    char *copy = resume.p ? strndup(resume.p, resume.n) : NULL;
 
     free((char *)l->resume.p);
-    l->resume = kept ? str_n(kept, resume.n) : STR_NONE;
+    l->resume = copy ? str_n(copy, resume.n) : STR_NONE;
 }
 
 /* If nodes share the store, the earlier process may be another running node. */
@@ -703,7 +703,8 @@ static const char *reason_of(const struct session *s, const struct session_link 
     return l->is_old && !s->home->is_shared ? "holdfast_restarted" : seen->reason;
 }
 
-enum link_news session_note_link(struct session *s, struct str server, const struct link_seen *seen)
+enum link_change session_note_link(struct session *s, struct str server,
+                                   const struct link_seen *seen)
 {
     struct session_link *l = session_link_of(s, server);
     bool first = !l;
@@ -718,7 +719,7 @@ enum link_news session_note_link(struct session *s, struct str server, const str
     }
     l->generation = seen->generation;
     l->is_old = false;
-    return first ? LINK_NEWS_FIRST : l->lost ? LINK_NEWS_STATE_LOST : LINK_NEWS_SAME;
+    return first ? LINK_FIRST : l->lost ? LINK_STATE_LOST : LINK_SAME;
 }
 
 struct link_write {

@@ -4,8 +4,8 @@
  * cache of session rows: REST reads use it too (resident.h).
  *
  * Cache keys are (kind, tenant, owner, name).  Handles and row ids are unique in their tenant, and
- * cached by tenant alone; a lookup compares the owner, so another owner's session is a miss, like an
- * unknown name. */
+ * cached by tenant alone; a lookup compares the owner, so another owner's session is a miss, like
+ * an unknown name. */
 #ifndef HOLDFAST_SESSION_SESSION_H
 #define HOLDFAST_SESSION_SESSION_H
 
@@ -153,7 +153,7 @@ void sessions_moved(struct sessions *s, struct str tenant, struct str id,
  * of sessions_on_sealed(), because links with the old credentials must end. */
 void sessions_sealed(struct sessions *s, struct str tenant, struct str id, struct str sealed_auth);
 /* The client has set its core_session_id, so a server's session no longer sets it. */
-void sessions_core_said(struct sessions *s, struct str tenant, struct str id);
+void sessions_core_changed(struct sessions *s, struct str tenant, struct str id);
 void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str link_key), void *arg);
 
 /* Sets the enabled toolsets as stored (absent: none); copied.  Memory only. */
@@ -167,8 +167,8 @@ void session_toolsets_write_done(struct session *s);
  * read before such a call, or while a write is pending, may be older than memory. */
 uint64_t sessions_toolset_moves(const struct sessions *s);
 bool session_toolsets_moved(const struct session *s, uint64_t since);
-/* The row of this session, resident or not, was changed by another part of the process or by another
- * node.  The functions above report their own changes. */
+/* The row of this session, resident or not, was changed by another part of the process or by
+ * another node.  The functions above report their own changes. */
 void sessions_changed(struct sessions *s, struct str id);
 /* Counts the changes so far.  A row that was read before a later change of its session must not
  * become resident, because the change found no session in memory to apply to. */
@@ -209,9 +209,9 @@ struct link_seen {
     struct str resume;  /* link_resume(); absent: not resumable */
     const char *reason; /* reason if state was lost: a static name */
 };
-enum link_news { LINK_NEWS_FIRST, LINK_NEWS_SAME, LINK_NEWS_STATE_LOST };
-enum link_news session_note_link(struct session *s, struct str server,
-                                 const struct link_seen *seen);
+enum link_change { LINK_FIRST, LINK_SAME, LINK_STATE_LOST };
+enum link_change session_note_link(struct session *s, struct str server,
+                                   const struct link_seen *seen);
 /* Records the remote session that the link uses, and writes it to the store, so that the next
  * process can resume it.  Does not wait for the store: later writes are committed after this
  * one. */

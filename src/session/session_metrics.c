@@ -94,9 +94,9 @@ static struct metric_cell *cell_of(struct labelled *l, struct str a, struct str 
         return c;
     c = metric_cell(l->metric, values, n);
     if (l->cells.n < l->most) {
-        char *kept = xmalloc(len);
-        memcpy(kept, key, len);
-        map_put(&l->cells, str_n(kept, len), c);
+        char *copy = xmalloc(len);
+        memcpy(copy, key, len);
+        map_put(&l->cells, str_n(copy, len), c);
     }
     return c;
 }
@@ -134,7 +134,7 @@ void session_metric_crypt_failed(enum crypt_failure what)
     metric_add(crypt_failures[what], 1);
 }
 
-void session_tell_created(const struct session_row *row)
+void session_report_created(const struct session_row *row)
 {
     char until[CLOCK_TEXT];
 
@@ -147,8 +147,8 @@ void session_tell_created(const struct session_row *row)
               LS("handle", row->handle));
 }
 
-void session_tell_ended(struct str id, struct str tenant, enum session_status status,
-                        struct str reason, int64_t lived_ms)
+void session_report_ended(struct str id, struct str tenant, enum session_status status,
+                          struct str reason, int64_t lived_ms)
 {
     session_metric_ended(status, lived_ms);
     if (status == SESSION_TERMINATED)

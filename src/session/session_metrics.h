@@ -22,10 +22,10 @@ enum crypt_failure { CRYPT_SEAL, CRYPT_OPEN };
 void session_metric_crypt_failed(enum crypt_failure what);
 
 /* After the commit of a new row: logs "Session created" and counts it. */
-void session_tell_created(const struct session_row *row);
+void session_report_created(const struct session_row *row);
 /* After the commit of an end: logs "Session terminated" with its reason and counts it; an expired
  * session is only counted. */
-void session_tell_ended(struct str id, struct str tenant, enum session_status status,
-                        struct str reason, int64_t lived_ms);
+void session_report_ended(struct str id, struct str tenant, enum session_status status,
+                          struct str reason, int64_t lived_ms);
 
 #endif

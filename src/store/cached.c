@@ -71,15 +71,15 @@ static bool is_change(const struct store_op *op)
 
 /* Names the sessions whose rows the ops write, those that end first. */
 static void name_written(struct cached_store *s, const struct store_op *ops, size_t n,
-                         struct cache_news *news)
+                         struct cache_message *message)
 {
     for (unsigned ends = 2; ends-- > 0;)
         for (size_t i = 0; i < n; i++) {
             struct str id = written_session(&ops[i]);
             if (!id.p || (ops[i].kind == OP_SESSION_END) != (ends == 1))
                 continue;
-            cache_session_name(s->cache, tenant_of(&ops[i]), id, &news->names[news->n++]);
-            news->n_ended += ends;
+            cache_session_name(s->cache, tenant_of(&ops[i]), id, &message->names[message->n++]);
+            message->n_ended += ends;
         }
 }
 
@@ -110,44 +110,44 @@ static void unfolded_add(struct cached_store *s, const struct store_op *op)
 }
 
 /* The news before the commit; NULL when the ops write no session. */
-static struct cache_news *announce(struct cached_store *s, const struct store_op *ops, size_t n)
+static struct cache_message *announce(struct cached_store *s, const struct store_op *ops, size_t n)
 {
     if (!writes_sessions(ops, n))
         return NULL;
-    struct cache_news *begun = cache_news_new(s, NEWS_BEGUN, n);
-    struct cache_news *written = cache_news_new(s, NEWS_WRITTEN, n);
+    struct cache_message *begun = cache_message_new(s, NEWS_BEGUN, n);
+    struct cache_message *written = cache_message_new(s, NEWS_WRITTEN, n);
     name_written(s, ops, n, begun);
     memcpy(written->names, begun->names, begun->n * sizeof(*begun->names));
     memcpy(written->tombstone, begun->tombstone, sizeof(begun->tombstone));
     written->n = begun->n;
     written->n_ended = begun->n_ended;
-    cache_news_send(s, begun);
+    cache_message_send(s, begun);
     return written;
 }
 
 /* Sends the news after the commit.  After a commit that failed the tombstones stay until they
  * expire. */
-static void report(struct cached_store *s, struct cache_news *written, const struct store_op *ops,
-                   size_t n, bool committed)
+static void report(struct cached_store *s, struct cache_message *written,
+                   const struct store_op *ops, size_t n, bool committed)
 {
     bool publishes = false;
     for (size_t i = 0; committed && i < n; i++)
         publishes = publishes || is_change(&ops[i]);
     if (!written && (publishes || atomic_load(&s->cache->distrusted)))
-        written = cache_news_new(s, NEWS_WRITTEN, 0);
+        written = cache_message_new(s, NEWS_WRITTEN, 0);
     if (!written)
         return;
     if (!committed)
         written->n = written->n_ended = 0;
     written->publishes = publishes;
-    cache_news_send(s, written);
+    cache_message_send(s, written);
 }
 
 static bool cached_write(struct store *store, struct store_op *ops, size_t n, struct error *err)
 {
     struct cached_store *s = cached_of(store);
     atomic_fetch_add(&s->cache->began, 1);
-    struct cache_news *written = announce(s, ops, n);
+    struct cache_message *written = announce(s, ops, n);
     bool ok = store_write(s->inner, ops, n, err);
     for (size_t i = 0; ok && i < n; i++)
         unfolded_add(s, &ops[i]);
@@ -178,24 +178,24 @@ static void bury_changed(struct cached_store *s, const struct change_row *rows, 
 static void forget_changed(struct cached_store *s, bool folded_all, bool reaped)
 {
     atomic_fetch_add(&s->cache->began, 1);
-    struct cache_news *news = cache_news_new(s, NEWS_CHANGED, s->n_unfolded);
-    news->forgets_all = reaped || s->overflowed;
-    news->n = news->forgets_all ? 0 : s->n_unfolded;
-    if (news->n)
-        memcpy(news->names, s->unfolded, news->n * sizeof(*news->names));
+    struct cache_message *message = cache_message_new(s, NEWS_CHANGED, s->n_unfolded);
+    message->forgets_all = reaped || s->overflowed;
+    message->n = message->forgets_all ? 0 : s->n_unfolded;
+    if (message->n)
+        memcpy(message->names, s->unfolded, message->n * sizeof(*message->names));
     if (folded_all) {
         s->n_unfolded = 0;
         s->overflowed = false;
     }
-    if (news->n || news->forgets_all || atomic_load(&s->cache->distrusted))
-        cache_news_send(s, news);
+    if (message->n || message->forgets_all || atomic_load(&s->cache->distrusted))
+        cache_message_send(s, message);
     else
-        free(news);
+        free(message);
 }
 
 static bool changed_any(const struct reaped *r)
 {
-    return r->expired || r->idled || r->pulled_back;
+    return r->expired || r->idled || r->clamped;
 }
 
 /* Passes the verb on to the inner store, then brings the cache up to date. */

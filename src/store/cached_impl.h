@@ -25,8 +25,8 @@ struct cache {
     struct metric_cell *hits, *misses, *errors;
     /* Number of the newest write, fold or reap that this process began; from 1. */
     _Atomic uint64_t began;
-    /* The newest of them that was not announced; 0: none.  Until the epoch is deleted after it, this
-     * process uses no entry. */
+    /* The newest of them that was not announced; 0: none.  Until the epoch is deleted after it,
+     * this process uses no entry. */
     _Atomic uint64_t distrusted;
     /* Announcements on their way to Redis: all entries, and entries by their slot.  Meanwhile this
      * process does not use these entries. */
@@ -59,10 +59,10 @@ static inline struct cached_store *cached_of(struct store *s)
 }
 
 /* cached_news.c: what Redis must learn of one write, fold or reap. */
-struct cache_news {
-    struct cache_news *next;
+struct cache_message {
+    struct cache_message *next;
     uint64_t number; /* of the write, fold or reap */
-    enum news_kind {
+    enum cache_message_kind {
         NEWS_BEGUN,   /* before the commit: a tombstone in place of each entry */
         NEWS_WRITTEN, /* after it: deletes the tombstones, but keeps those of ended sessions */
         NEWS_CHANGED, /* the rows changed without a tombstone: deletes the entries */
@@ -74,13 +74,14 @@ struct cache_news {
     size_t n;
     struct entry_name names[];
 };
-struct cache_news *cache_news_new(struct cached_store *s, enum news_kind kind, size_t max_names);
+struct cache_message *cache_message_new(struct cached_store *s, enum cache_message_kind kind,
+                                        size_t max_names);
 /* Takes the news, and has Redis learn it: on the lane, or at once on this thread. */
-void cache_news_send(struct cached_store *s, struct cache_news *news);
+void cache_message_send(struct cached_store *s, struct cache_message *message);
 /* Has Redis learn it through the store's connection. */
-void cache_news_tell(struct cached_store *s, const struct cache_news *news);
+void cache_message_publish(struct cached_store *s, const struct cache_message *message);
 /* For news that Redis never learned. */
-void cache_news_lost(struct cache *c, const struct cache_news *news);
+void cache_message_lost(struct cache *c, const struct cache_message *message);
 /* This process uses no entry until the epoch is deleted after the write with this number. */
 void cache_distrust(struct cache *c, uint64_t number);
 /* False while the entry must not be used. */
@@ -91,7 +92,7 @@ must_check bool cache_lane_new(struct cache *c, struct cache_lane **ret, struct 
 /* Sends what is queued; NULL is fine. */
 void cache_lane_free(struct cache_lane *lane);
 /* False when the queue is full. */
-must_check bool cache_lane_put(struct cache_lane *lane, struct cache_news *news);
+must_check bool cache_lane_put(struct cache_lane *lane, struct cache_message *message);
 /* A store without an inner one: a connection to Redis. */
 must_check bool cached_store_new(struct cache *c, struct cached_store **ret, struct error *err);
 void cached_store_free(struct cached_store *s);

@@ -16,48 +16,48 @@ struct cache_lane {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    struct cache_news *first, **end;
+    struct cache_message *first, **end;
     size_t n;
     bool is_stopping;
 };
 
 /* The oldest news; NULL when the lane stops and all were sent. */
-static struct cache_news *take(struct cache_lane *lane)
+static struct cache_message *take(struct cache_lane *lane)
 {
     pthread_mutex_lock(&lane->lock);
     while (!lane->first && !lane->is_stopping)
         pthread_cond_wait(&lane->wake, &lane->lock);
-    struct cache_news *news = lane->first;
-    if (news) {
-        lane->first = news->next;
+    struct cache_message *message = lane->first;
+    if (message) {
+        lane->first = message->next;
         lane->n--;
         if (!lane->first)
             lane->end = &lane->first;
     }
     pthread_mutex_unlock(&lane->lock);
-    return news;
+    return message;
 }
 
 static void *lane_main(void *arg)
 {
     struct cache_lane *lane = arg;
     for (;;) {
-        struct cache_news *news = take(lane);
-        if (!news)
+        struct cache_message *message = take(lane);
+        if (!message)
             return NULL;
-        cache_news_tell(lane->redis, news);
-        free(news);
+        cache_message_publish(lane->redis, message);
+        free(message);
     }
 }
 
-bool cache_lane_put(struct cache_lane *lane, struct cache_news *news)
+bool cache_lane_put(struct cache_lane *lane, struct cache_message *message)
 {
     pthread_mutex_lock(&lane->lock);
     bool fits = lane->n < QUEUE_MAX;
     if (fits) {
-        news->next = NULL;
-        *lane->end = news;
-        lane->end = &news->next;
+        message->next = NULL;
+        *lane->end = message;
+        lane->end = &message->next;
         lane->n++;
         pthread_cond_signal(&lane->wake);
     }

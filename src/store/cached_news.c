@@ -5,16 +5,18 @@
 
 #include <stdlib.h>
 
-struct cache_news *cache_news_new(struct cached_store *s, enum news_kind kind, size_t max_names)
+struct cache_message *cache_message_new(struct cached_store *s, enum cache_message_kind kind,
+                                        size_t max_names)
 {
-    struct cache_news *news = xcalloc(1, sizeof(*news) + max_names * sizeof(struct entry_name));
-    news->kind = kind;
-    news->number = atomic_load(&s->cache->began);
+    struct cache_message *message =
+        xcalloc(1, sizeof(*message) + max_names * sizeof(struct entry_name));
+    message->kind = kind;
+    message->number = atomic_load(&s->cache->began);
     if (kind == NEWS_BEGUN) {
         cache_new_tombstone(s);
-        memcpy(news->tombstone, s->tombstone, sizeof(s->tombstone));
+        memcpy(message->tombstone, s->tombstone, sizeof(s->tombstone));
     }
-    return news;
+    return message;
 }
 
 /* The first digits of a name choose its slot; names are digits of an HMAC. */
@@ -28,12 +30,12 @@ static atomic_uint *slot_of(struct cache *c, const struct entry_name *name)
     return &c->on_the_way[slot % NEWS_SLOTS];
 }
 
-static void add_on_the_way(struct cache *c, const struct cache_news *news, unsigned one)
+static void add_on_the_way(struct cache *c, const struct cache_message *message, unsigned one)
 {
-    if (news->forgets_all)
+    if (message->forgets_all)
         atomic_fetch_add(&c->all_on_the_way, one);
-    for (size_t i = 0; i < news->n; i++)
-        atomic_fetch_add(slot_of(c, &news->names[i]), one);
+    for (size_t i = 0; i < message->n; i++)
+        atomic_fetch_add(slot_of(c, &message->names[i]), one);
 }
 
 bool cache_may_use(struct cache *c, const struct entry_name *name)
@@ -57,51 +59,51 @@ static void trust_again(struct cached_store *s, uint64_t number)
         atomic_compare_exchange_strong(&s->cache->distrusted, &known, 0);
 }
 
-static bool tell(struct cached_store *s, const struct cache_news *news)
+static bool tell(struct cached_store *s, const struct cache_message *message)
 {
-    const struct entry_name *rest = news->names + news->n_ended;
-    size_t n_rest = news->n - news->n_ended;
-    memcpy(s->tombstone, news->tombstone, sizeof(s->tombstone));
-    switch (news->kind) {
+    const struct entry_name *rest = message->names + message->n_ended;
+    size_t n_rest = message->n - message->n_ended;
+    memcpy(s->tombstone, message->tombstone, sizeof(s->tombstone));
+    switch (message->kind) {
     case NEWS_BEGUN:
-        return cache_bury(s, news->names, news->n, CACHE_TOMBSTONE_MS);
+        return cache_bury(s, message->names, message->n, CACHE_TOMBSTONE_MS);
     case NEWS_WRITTEN: {
-        bool ok =
-            !news->n_ended || cache_bury(s, news->names, news->n_ended, s->cache->config.ttl_ms);
+        bool ok = !message->n_ended ||
+                  cache_bury(s, message->names, message->n_ended, s->cache->config.ttl_ms);
         return (!n_rest || cache_lift(s, rest, n_rest)) && ok;
     }
     case NEWS_CHANGED:
-        return news->forgets_all ? cache_forget_all(s)
-                                 : !news->n || cache_drop(s, news->names, news->n);
+        return message->forgets_all ? cache_forget_all(s)
+                                    : !message->n || cache_drop(s, message->names, message->n);
     }
     return true;
 }
 
-void cache_news_tell(struct cached_store *s, const struct cache_news *news)
+void cache_message_publish(struct cached_store *s, const struct cache_message *message)
 {
-    if (!tell(s, news))
-        cache_distrust(s->cache, news->number);
-    if (news->kind != NEWS_BEGUN)
-        trust_again(s, news->number);
-    if (news->publishes)
+    if (!tell(s, message))
+        cache_distrust(s->cache, message->number);
+    if (message->kind != NEWS_BEGUN)
+        trust_again(s, message->number);
+    if (message->publishes)
         cache_publish(s);
-    add_on_the_way(s->cache, news, -1U);
+    add_on_the_way(s->cache, message, -1U);
 }
 
-void cache_news_lost(struct cache *c, const struct cache_news *news)
+void cache_message_lost(struct cache *c, const struct cache_message *message)
 {
-    cache_distrust(c, news->number);
-    add_on_the_way(c, news, -1U);
+    cache_distrust(c, message->number);
+    add_on_the_way(c, message, -1U);
 }
 
-void cache_news_send(struct cached_store *s, struct cache_news *news)
+void cache_message_send(struct cached_store *s, struct cache_message *message)
 {
-    add_on_the_way(s->cache, news, 1);
-    if (s->lane && cache_lane_put(s->lane, news))
+    add_on_the_way(s->cache, message, 1);
+    if (s->lane && cache_lane_put(s->lane, message))
         return;
     if (s->lane)
-        cache_news_lost(s->cache, news);
+        cache_message_lost(s->cache, message);
     else
-        cache_news_tell(s, news);
-    free(news);
+        cache_message_publish(s, message);
+    free(message);
 }

@@ -11,21 +11,23 @@
 #define GENERATIONS_MAX 10000            /* per key */
 #define LAST_MS INT64_C(253402300799000) /* the end of the year 9999 */
 
-static const struct principal nobody = {.tenant = {"default", 7}, .owner = {"_holdfast", 9}};
+static const struct principal holdfast_principal = {.tenant = {"default", 7},
+                                                    .owner = {"_holdfast", 9}};
 
 bool claim_make(struct store *s, struct str name, const uint8_t value[32], struct str where,
                 int64_t for_ms, bool *ret_ours, struct error *err)
 {
     int64_t now_ms = clock_life_ms();
     struct idempotency_row row = {
-        .tenant = nobody.tenant,
-        .owner = nobody.owner,
+        .tenant = holdfast_principal.tenant,
+        .owner = holdfast_principal.owner,
         .key = name,
         .body = where,
         .created_ms = now_ms,
         .expires_ms = for_ms > LAST_MS - now_ms ? LAST_MS : now_ms + for_ms,
     };
-    struct store_op op = {.kind = OP_IDEMPOTENCY_PUT, .who = &nobody, .idempotency = &row};
+    struct store_op op = {
+        .kind = OP_IDEMPOTENCY_PUT, .who = &holdfast_principal, .idempotency = &row};
     memcpy(row.request_sha, value, sizeof(row.request_sha));
     if (!store_write(s, &op, 1, err))
         return false;
@@ -38,7 +40,7 @@ bool claim_get(struct store *s, struct str name, struct arena *mem, struct claim
 {
     struct idempotency_row *row = NULL;
 
-    if (!store_idempotency_get(s, &nobody, name, mem, &row, err))
+    if (!store_idempotency_get(s, &holdfast_principal, name, mem, &row, err))
         return false;
     *ret = NULL;
     if (row) {

@@ -68,7 +68,7 @@ struct op_info store_op_infos[OP_COUNT] = {
     [OP_LOGINS_REVOKE] = {"logins revoke", false},
     [OP_TOOL_SEEN] = {"tool seen", false},
     [OP_TOOL_APPROVE] = {"tool approve", false},
-    [OP_SERVER_TELL] = {"server tell", false},
+    [OP_SERVER_COUNT] = {"server tell", false},
 };
 
 void store_family_add(const struct store_family *family)

@@ -34,7 +34,7 @@ void heads_follow(struct heads *h, const struct event_row *e)
     memcpy(h->last->mac, e->mac, sizeof(h->last->mac));
 }
 
-struct chain_head *heads_tell(const struct heads *h, size_t *ret_n)
+struct chain_head *heads_list(const struct heads *h, size_t *ret_n)
 {
     struct chain_head *heads = arena_zalloc(h->mem, h->n * sizeof(*heads) + 1);
     for (size_t i = 0; i < h->n; i++)

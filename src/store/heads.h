@@ -20,7 +20,7 @@ struct chain_head *heads_of(struct heads *h, int64_t writer, struct str tenant);
 /* Advances the head of the event's chain to this event. */
 void heads_follow(struct heads *h, const struct event_row *e);
 /* All heads in chain_head_order(). */
-struct chain_head *heads_tell(const struct heads *h, size_t *ret_n);
+struct chain_head *heads_list(const struct heads *h, size_t *ret_n);
 void heads_release(struct heads *h);
 
 #endif

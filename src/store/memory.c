@@ -181,7 +181,7 @@ static void register_ops(void)
         add_ops(lists[i]);
 }
 
-struct mem_kept {
+struct mem_saved {
     size_t n;
     void *rows;
 };
@@ -216,40 +216,40 @@ static size_t tables_of(struct memory_store *s, struct mem_table ret[MEM_TABLES_
     return n;
 }
 
-static void tables_save(struct memory_store *s, struct mem_kept ret[MEM_TABLES_MAX])
+static void tables_save(struct memory_store *s, struct mem_saved ret[MEM_TABLES_MAX])
 {
     struct mem_table tables[MEM_TABLES_MAX];
     size_t n = tables_of(s, tables);
     for (size_t i = 0; i < n; i++) {
         size_t bytes = *tables[i].n * tables[i].size;
-        ret[i] = (struct mem_kept){.n = *tables[i].n, .rows = xmalloc(bytes + 1)};
+        ret[i] = (struct mem_saved){.n = *tables[i].n, .rows = xmalloc(bytes + 1)};
         if (bytes)
             memcpy(ret[i].rows, *tables[i].rows, bytes);
     }
 }
 
 /* The arrays may have moved, but are at least as large as before. */
-static void tables_restore(struct memory_store *s, const struct mem_kept kept[MEM_TABLES_MAX])
+static void tables_restore(struct memory_store *s, const struct mem_saved saved[MEM_TABLES_MAX])
 {
     struct mem_table tables[MEM_TABLES_MAX];
     size_t n = tables_of(s, tables);
     for (size_t i = 0; i < n; i++) {
-        *tables[i].n = kept[i].n;
-        if (kept[i].n)
-            memcpy(*tables[i].rows, kept[i].rows, kept[i].n * tables[i].size);
+        *tables[i].n = saved[i].n;
+        if (saved[i].n)
+            memcpy(*tables[i].rows, saved[i].rows, saved[i].n * tables[i].size);
     }
 }
 
-static void tables_release(struct mem_kept kept[MEM_TABLES_MAX])
+static void tables_release(struct mem_saved saved[MEM_TABLES_MAX])
 {
     for (size_t i = 0; i < MEM_TABLES_MAX; i++)
-        free(kept[i].rows);
+        free(saved[i].rows);
 }
 
 static bool write_batch(struct store *store, struct store_op *ops, size_t n, struct error *err)
 {
     struct memory_store *s = mem_of(store);
-    struct mem_kept before[MEM_TABLES_MAX] = {0};
+    struct mem_saved before[MEM_TABLES_MAX] = {0};
     bool undoable = false;
     for (size_t i = 0; i < n; i++)
         undoable = undoable || ops[i].required;
@@ -385,7 +385,7 @@ bool mem_session_is_over(const struct memory_store *s, struct str id)
     return !row || (row->status != SESSION_ACTIVE && row->status != SESSION_IDLE);
 }
 
-static void drop_links(struct memory_store *s, const struct reap_what *what, struct reaped *ret)
+static void drop_links(struct memory_store *s, const struct reap_request *what, struct reaped *ret)
 {
     if (!what->links)
         return;
@@ -418,7 +418,7 @@ static void reap_families(struct memory_store *s)
 
 static bool reap(struct store *store, struct store_call *c, struct error *err)
 {
-    const struct reap_what *what = c->filter;
+    const struct reap_request *what = c->filter;
     struct reaped *ret = c->ret;
     struct memory_store *s = mem_of(store);
     (void)err;

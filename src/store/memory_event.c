@@ -250,7 +250,7 @@ static bool fold(struct store *store, struct store_call *c, struct error *err)
     return true;
 }
 
-static bool writer_is_gone(const struct memory_store *s, int64_t number, int64_t now_ms)
+static bool writer_has_ended(const struct memory_store *s, int64_t number, int64_t now_ms)
 {
     if (number < 1 || (size_t)number > s->n_writers)
         return true;
@@ -269,7 +269,7 @@ static bool open_intents(struct store *store, struct store_call *c, struct error
     for (size_t i = 0; i < s->n_execs && n < c->limit; i++) {
         const struct mem_exec *x = &s->execs[i];
         if (!x->closed && x->id > c->after_id &&
-            writer_is_gone(s, x->id >> EVENT_WRITER_SHIFT, c->now_ms))
+            writer_has_ended(s, x->id >> EVENT_WRITER_SHIFT, c->now_ms))
             event_copy(&rows[n++], event_by_id(s, x->id), false, c->mem);
     }
     pthread_mutex_unlock(&s->lock);

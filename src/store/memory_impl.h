@@ -82,8 +82,8 @@ struct mem_table {
     size_t *n, size;
 };
 #define MEM_TABLES_MAX 24
-/* The part of a family (store/family.h) for the memory store.  Its arrays are members of a struct of
- * `size` bytes, zero at first, that each store has. */
+/* The part of a family (store/family.h) for the memory store.  Its arrays are members of a struct
+ * of `size` bytes, zero at first, that each store has. */
 struct memory_family {
     size_t size;
     /* Lists the arrays, and returns their number. */
@@ -119,7 +119,7 @@ struct session_row *mem_session_reached(struct memory_store *s, const struct pri
 void mem_session_use(struct session_row *row, int64_t at_ms);
 /* A copy in `mem`; a session past its end has the status expired. */
 struct session_row *mem_session_copy(const struct session_row *row, struct arena *mem);
-struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_what *what);
+struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_request *what);
 
 /* memory_registry.c */
 #define MEM_USER_TEXTS 5

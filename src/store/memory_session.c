@@ -405,13 +405,13 @@ static struct session_row *first_past(struct memory_store *s, int64_t now_ms)
     return first;
 }
 
-struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_what *what)
+struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_request *what)
 {
     int64_t now_ms = what->now_ms;
     struct reaped done = {0};
     struct session_row *row;
-    for (; done.pulled_back < what->batch && (row = first_ahead(s, now_ms + SESSION_FUTURE_MS));
-         done.pulled_back++) {
+    for (; done.clamped < what->batch && (row = first_ahead(s, now_ms + SESSION_FUTURE_MS));
+         done.clamped++) {
         if (row->expires_ms)
             row->expires_ms -= row->last_activity_ms - now_ms;
         row->last_activity_ms = now_ms;

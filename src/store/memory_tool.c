@@ -112,29 +112,29 @@ static const size_t server_texts[] = {
     offsetof(struct server_row, last_error),
 };
 
-static enum verdict server_tell(struct memory_store *s, const struct store_op *op, int64_t now_ms)
+static enum verdict server_count(struct memory_store *s, const struct store_op *op, int64_t now_ms)
 {
-    const struct server_row *told = op->server;
+    const struct server_row *added = op->server;
     struct server_row *row = NULL;
     (void)now_ms;
     for (size_t i = 0; i < s->n_servers && !row; i++)
-        if (str_eq(s->servers[i].name, told->name))
+        if (str_eq(s->servers[i].name, added->name))
             row = &s->servers[i];
     if (!row) {
         s->servers = mem_grow(s->servers, s->n_servers, &s->cap_servers, sizeof(*s->servers));
         row = &s->servers[s->n_servers++];
-        *row = *told;
+        *row = *added;
         mem_copy_texts(s->mem, row, server_texts, countof(server_texts));
         return VERDICT_OK;
     }
-    row->calls += told->calls;
-    row->failures += told->failures;
-    if (told->last_failed_ms > row->last_failed_ms) {
-        row->last_failed_ms = told->last_failed_ms;
-        row->last_error = arena_dup(s->mem, told->last_error);
+    row->calls += added->calls;
+    row->failures += added->failures;
+    if (added->last_failed_ms > row->last_failed_ms) {
+        row->last_failed_ms = added->last_failed_ms;
+        row->last_error = arena_dup(s->mem, added->last_error);
     }
-    if (told->last_ok_ms > row->last_ok_ms)
-        row->last_ok_ms = told->last_ok_ms;
+    if (added->last_ok_ms > row->last_ok_ms)
+        row->last_ok_ms = added->last_ok_ms;
     return VERDICT_OK;
 }
 
@@ -165,7 +165,7 @@ static bool servers_page(struct store *store, struct store_call *c, struct error
 const struct mem_op mem_tool_ops[] = {
     {OP_TOOL_SEEN, tool_seen},
     {OP_TOOL_APPROVE, tool_approve},
-    {OP_SERVER_TELL, server_tell},
+    {OP_SERVER_COUNT, server_count},
     {0},
 };
 

@@ -78,7 +78,7 @@ static size_t plain_length(struct str packed)
 
 /* Unpacks as much as possible of a damaged block.  An attacker can compute the checksum, so `room`
  * is cleared first: its old content must not stand in for bytes that a forged block leaves out. */
-static struct str as_far_as_it_goes(struct str block, char *room, size_t n)
+static struct str prefix_that_fits(struct str block, char *room, size_t n)
 {
     memset(room, 0, n);
     int got = LZ4_decompress_safe(block.p, room, (int)block.n, (int)n);
@@ -104,6 +104,6 @@ bool unpack_bytes(struct str packed, struct buf *room, struct str *ret)
         *ret = str_n(plain, n);
         return true;
     }
-    *ret = as_far_as_it_goes(block, plain, n);
+    *ret = prefix_that_fits(block, plain, n);
     return false;
 }

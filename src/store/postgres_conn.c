@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The connection to PostgreSQL: connect, wait, notice a loss, reconnect.
  *
- *     away ──pg_ready(), once retry_us has passed──▶ connected ──pg_away()──▶ away
+ *     away ──pg_ready(), once retry_us has passed──▶ connected ──pg_disconnect()──▶ away
  *
  * A failed connect doubles the wait before the next attempt (100 ms to 5 s, with jitter, so that
  * many nodes do not reconnect at the same instant).  The first attempt after a loss is made at
@@ -82,7 +82,7 @@ static bool away_text(const struct pg_store *s, struct error *err)
                      s->where, s->reason);
 }
 
-bool pg_away(struct pg_store *s, const char *why, struct error *err)
+bool pg_disconnect(struct pg_store *s, const char *why, struct error *err)
 {
     first_line(why && *why ? why : "the connection broke", s->reason, sizeof(s->reason));
     if (!s->lost_us)
@@ -102,13 +102,13 @@ static bool wait_for(struct pg_store *s, short events, struct error *err)
     for (;;) {
         int64_t left_us = s->until_us - pg_now_us();
         if (left_us <= 0)
-            return pg_away(s, "it did not answer in time", err);
+            return pg_disconnect(s, "it did not answer in time", err);
         struct timespec left = {left_us / 1000000, left_us % 1000000 * 1000};
         int n = ppoll(&p, 1, &left, NULL);
         if (n > 0)
             return true;
         if (n < 0 && errno != EINTR)
-            return pg_away(s, strerror(errno), err);
+            return pg_disconnect(s, strerror(errno), err);
     }
 }
 
@@ -117,14 +117,14 @@ bool pg_flush(struct pg_store *s, struct error *err)
     for (;;) {
         int left = pq.flush(s->conn);
         if (left < 0)
-            return pg_away(s, pq.error_message(s->conn), err);
+            return pg_disconnect(s, pq.error_message(s->conn), err);
         if (left == 0)
             return true;
         /* The server may wait for us to read before it reads on. */
         if (!wait_for(s, POLLIN | POLLOUT, err))
             return false;
         if (!pq.consume_input(s->conn))
-            return pg_away(s, pq.error_message(s->conn), err);
+            return pg_disconnect(s, pq.error_message(s->conn), err);
     }
 }
 
@@ -134,7 +134,7 @@ bool pg_next(struct pg_store *s, PGresult **ret, struct error *err)
         if (!wait_for(s, POLLIN, err))
             return false;
         if (!pq.consume_input(s->conn))
-            return pg_away(s, pq.error_message(s->conn), err);
+            return pg_disconnect(s, pq.error_message(s->conn), err);
     }
     *ret = pq.get_result(s->conn);
     return true;
@@ -150,13 +150,13 @@ bool pg_failed(struct pg_store *s, const PGresult *res, const char *doing, struc
 {
     char reason[256];
     if (!pq.result_error_field(res, PG_DIAG_SQLSTATE))
-        return pg_away(s, pq.result_error_message(res), err); /* error of libpq itself */
+        return pg_disconnect(s, pq.result_error_message(res), err); /* error of libpq itself */
     for (size_t i = 0; i < countof(troubles); i++) {
         const struct trouble *t = &troubles[i];
         if (!pg_has_state(res, t->state))
             continue;
         if (t->gone)
-            pg_away(s, pq.result_error_field(res, PG_DIAG_MESSAGE_PRIMARY), err);
+            pg_disconnect(s, pq.result_error_field(res, PG_DIAG_MESSAGE_PRIMARY), err);
         return error_set(err, ERR_UNAVAILABLE, "PostgreSQL at %s failed while %s: %s.", s->where,
                          doing, t->what_to_do);
     }
@@ -184,7 +184,7 @@ bool pg_exec_text(struct pg_store *s, const char *sql, const char *doing, int64_
     bool ok = true;
     PGresult *res = NULL;
     if (!pq.send_query(s->conn, sql))
-        return pg_away(s, pq.error_message(s->conn), err);
+        return pg_disconnect(s, pq.error_message(s->conn), err);
     if (!pg_flush(s, err))
         return false;
     for (;;) {
@@ -250,14 +250,14 @@ static bool connect_on_time(struct pg_store *s, struct error *err)
 {
     s->conn = start(s);
     if (!s->conn)
-        return pg_away(s, "memory ran out", err);
+        return pg_disconnect(s, "memory ran out", err);
     if (pq.status(s->conn) == CONNECTION_BAD)
-        return pg_away(s, pq.error_message(s->conn), err);
+        return pg_disconnect(s, pq.error_message(s->conn), err);
     for (PostgresPollingStatusType next = PGRES_POLLING_WRITING;;) {
         if (next == PGRES_POLLING_OK)
             return true;
         if (next == PGRES_POLLING_FAILED)
-            return pg_away(s, pq.error_message(s->conn), err);
+            return pg_disconnect(s, pq.error_message(s->conn), err);
         if (!wait_for(s, next == PGRES_POLLING_READING ? POLLIN : POLLOUT, err))
             return false;
         next = pq.connect_poll(s->conn);
@@ -304,7 +304,7 @@ static bool end_lost(struct pg_store *s, struct error *err)
             break;
         }
         if (left > 0 && pg_now_us() >= s->until_us)
-            return pg_away(s, "an earlier connection has not ended there", err);
+            return pg_disconnect(s, "an earlier connection has not ended there", err);
         if (left > 0)
             poll(NULL, 0, 5);
     }
@@ -325,13 +325,14 @@ static bool is_local(const char *host)
 }
 
 /* So that the warning is logged once per process, not once per connection. */
-static atomic_flag said_in_clear = ATOMIC_FLAG_INIT;
+static atomic_flag warned_unencrypted = ATOMIC_FLAG_INIT;
 
-static void told_of_connection(struct pg_store *s)
+static void log_connection(struct pg_store *s)
 {
     const char *host = pq.host(s->conn);
     snprintf(s->where, sizeof(s->where), "%s", host && *host ? host : "the local socket");
-    if (!pq.ssl_in_use(s->conn) && !is_local(host) && !atomic_flag_test_and_set(&said_in_clear))
+    if (!pq.ssl_in_use(s->conn) && !is_local(host) &&
+        !atomic_flag_test_and_set(&warned_unencrypted))
         log_warn("the connection to PostgreSQL is not encrypted: add sslmode=verify-full to the "
                  "database URL",
                  LZ("host", s->where));
@@ -343,11 +344,11 @@ static void told_of_connection(struct pg_store *s)
 static bool connect_now(struct pg_store *s, struct error *err)
 {
     if (fault_hits("store.connect"))
-        return pg_away(s, "fault injected", err);
+        return pg_disconnect(s, "fault injected", err);
     if (!connect_on_time(s, err))
         return false;
     if (pq.setnonblocking(s->conn, 1) != 0)
-        return pg_away(s, pq.error_message(s->conn), err);
+        return pg_disconnect(s, pq.error_message(s->conn), err);
     return set_session_options(s, err) && end_lost(s, err);
 }
 
@@ -370,7 +371,7 @@ static void notice_loss(struct pg_store *s)
     struct pollfd p = {.fd = pq.socket(s->conn), .events = POLLIN};
     for (int i = 0; i < 10 && poll(&p, 1, 0) > 0; i++)
         if (!pq.consume_input(s->conn) || pq.status(s->conn) != CONNECTION_OK) {
-            pg_away(s, pq.error_message(s->conn), &ignored);
+            pg_disconnect(s, pq.error_message(s->conn), &ignored);
             return;
         }
 }
@@ -387,13 +388,13 @@ bool pg_ready(struct pg_store *s, struct error *err)
     if (!connect_now(s, err)) {
         struct error ignored;
         if (s->conn)
-            pg_away(s, err->text, &ignored);
+            pg_disconnect(s, err->text, &ignored);
         if (s->failures == 0)
             log_warn("PostgreSQL is not available", LZ("host", s->where), LZ("why", s->reason));
         back_off(s);
         return false;
     }
-    told_of_connection(s);
+    log_connection(s);
     s->failures = 0;
     s->was_connected = true;
     return true;

@@ -82,7 +82,7 @@ static bool chain_heads(struct store *store, struct store_call *c, struct error 
         gather(s, &h, err);
     pg_rollback(s);
     if (ok)
-        c->rows = heads_tell(&h, &c->n);
+        c->rows = heads_list(&h, &c->n);
     heads_release(&h);
     return ok;
 }

@@ -147,7 +147,7 @@ int64_t pg_now_us(void); /* the real monotonic clock */
 /* Every verb begins here.  Connects if necessary, and starts the deadline. */
 must_check bool pg_ready(struct pg_store *s, struct error *err);
 /* Drops the connection.  `why` is the reported reason until the next connection. */
-bool pg_away(struct pg_store *s, const char *why, struct error *err);
+bool pg_disconnect(struct pg_store *s, const char *why, struct error *err);
 /* Sends the buffered data, and reads meanwhile. */
 must_check bool pg_flush(struct pg_store *s, struct error *err);
 /* The next result; NULL at the end of one query's results.  The caller clears *ret. */

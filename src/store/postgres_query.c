@@ -287,7 +287,7 @@ static bool answer(struct pg_store *s, const char *doing, PGresult **ret, struct
     if (!pg_flush(s, err) || !pg_next(s, &res, err))
         return false;
     if (!res)
-        return pg_away(s, "it gave no answer", err);
+        return pg_disconnect(s, "it gave no answer", err);
     bool ok = is_fine(res) || pg_failed(s, res, doing, err);
     if (s->conn && !finish(s, err))
         ok = false;
@@ -309,7 +309,7 @@ bool pg_prepare(struct pg_store *s, unsigned which, struct error *err)
     const char *text =
         which < PG_COUNT ? pg_texts[which] : sql_statement_text(which - PG_COUNT, SQL_POSTGRES);
     if (!pq.send_prepare(s->conn, name, text, 0, NULL))
-        return pg_away(s, pq.error_message(s->conn), err);
+        return pg_disconnect(s, pq.error_message(s->conn), err);
     if (!answer(s, "preparing a statement", &res, err))
         return false;
     pq.clear(res);
@@ -330,7 +330,7 @@ static bool send(struct pg_store *s, unsigned which, const struct pg_params *p, 
                          "are not UTF-8, nor an id that is not a UUID; send other values.");
     name_of(which, name);
     return pq.send_query_prepared(s->conn, name, p->n, p->values, p->lengths, all_binary, 1) ||
-           pg_away(s, pq.error_message(s->conn), err);
+           pg_disconnect(s, pq.error_message(s->conn), err);
 }
 
 bool pg_run(struct pg_store *s, unsigned which, const struct pg_params *p, PGresult **ret,
@@ -348,7 +348,7 @@ bool pg_query(struct pg_store *s, unsigned which, const struct pg_params *p, PGr
 
 bool pg_pipe_begin(struct pg_store *s, struct error *err)
 {
-    return pq.enter_pipeline_mode(s->conn) || pg_away(s, pq.error_message(s->conn), err);
+    return pq.enter_pipeline_mode(s->conn) || pg_disconnect(s, pq.error_message(s->conn), err);
 }
 
 bool pg_pipe_send(struct pg_store *s, unsigned which, const struct pg_params *p, struct error *err)
@@ -359,7 +359,7 @@ bool pg_pipe_send(struct pg_store *s, unsigned which, const struct pg_params *p,
 bool pg_pipe_sync(struct pg_store *s, struct error *err)
 {
     if (!pq.pipeline_sync(s->conn))
-        return pg_away(s, pq.error_message(s->conn), err);
+        return pg_disconnect(s, pq.error_message(s->conn), err);
     return pg_flush(s, err);
 }
 
@@ -369,7 +369,7 @@ bool pg_pipe_next(struct pg_store *s, PGresult **ret, struct error *err)
     if (!pg_next(s, &res, err))
         return false;
     if (!res)
-        return pg_away(s, "it gave no answer", err);
+        return pg_disconnect(s, "it gave no answer", err);
     if (pq.result_status(res) == PGRES_FATAL_ERROR &&
         !pq.result_error_field(res, PG_DIAG_SQLSTATE)) {
         pg_failed(s, res, "writing", err);
@@ -392,14 +392,14 @@ bool pg_pipe_synced(struct pg_store *s, struct error *err)
         return false;
     bool synced = pq.result_status(res) == PGRES_PIPELINE_SYNC;
     pq.clear(res);
-    return synced || pg_away(s, "its answers are out of step", err);
+    return synced || pg_disconnect(s, "its answers are out of step", err);
 }
 
 void pg_pipe_end(struct pg_store *s)
 {
     struct error ignored;
     if (s->conn && !pq.exit_pipeline_mode(s->conn))
-        pg_away(s, pq.error_message(s->conn), &ignored);
+        pg_disconnect(s, pq.error_message(s->conn), &ignored);
 }
 
 void pg_rollback(struct pg_store *s)
@@ -408,7 +408,7 @@ void pg_rollback(struct pg_store *s)
     if (!s->conn || pq.transaction_status(s->conn) == PQTRANS_IDLE)
         return;
     if (!pg_exec_text(s, "ROLLBACK", "rolling back", NULL, &ignored) && s->conn)
-        pg_away(s, "it could not roll back", &ignored);
+        pg_disconnect(s, "it could not roll back", &ignored);
 }
 
 /* BEGIN, the limit for this transaction alone, the statement, COMMIT: one round trip. */

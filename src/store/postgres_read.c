@@ -51,13 +51,13 @@ static bool take_finds(struct pg_store *s, struct session_find *finds, size_t n,
     bool ok = true;
     for (size_t i = 0; i < n && s->conn; i++) {
         PGresult *res = NULL;
-        struct error *told = ok ? err : &ignored;
-        if (!pg_pipe_next(s, &res, told)) {
+        struct error *reported = ok ? err : &ignored;
+        if (!pg_pipe_next(s, &res, reported)) {
             ok = false;
         } else if (pq.result_status(res) == PGRES_TUPLES_OK) {
-            ok = take_session(res, &finds[i], told) && ok;
+            ok = take_session(res, &finds[i], reported) && ok;
         } else {
-            ok = pg_failed(s, res, "reading", told) && ok;
+            ok = pg_failed(s, res, "reading", reported) && ok;
             pq.clear(res);
         }
     }

@@ -49,7 +49,7 @@ static bool open_intents(struct store *store, struct store_call *c, struct error
     return true;
 }
 
-static bool take_lease(struct pg_store *s, const struct reap_what *what, bool *ret,
+static bool take_lease(struct pg_store *s, const struct reap_request *what, bool *ret,
                        struct error *err)
 {
     struct pg_params p = {0};
@@ -67,7 +67,7 @@ static bool take_lease(struct pg_store *s, const struct reap_what *what, bool *r
 
 /* Each of these statements takes a time and a number of rows; PG_REAP_AHEAD takes a second time. */
 static bool reap_rows(struct pg_store *s, enum pg_statement which, int64_t until_ms,
-                      const struct reap_what *what, size_t *ret_n, struct error *err)
+                      const struct reap_request *what, size_t *ret_n, struct error *err)
 {
     struct pg_params p = {0};
     PGresult *res = NULL;
@@ -86,11 +86,11 @@ static bool reap_rows(struct pg_store *s, enum pg_statement which, int64_t until
     return true;
 }
 
-static bool reap_sessions(struct pg_store *s, const struct reap_what *what, struct reaped *ret,
+static bool reap_sessions(struct pg_store *s, const struct reap_request *what, struct reaped *ret,
                           struct error *err)
 {
     int64_t now_ms = what->now_ms;
-    return reap_rows(s, PG_REAP_AHEAD, now_ms, what, &ret->pulled_back, err) &&
+    return reap_rows(s, PG_REAP_AHEAD, now_ms, what, &ret->clamped, err) &&
            reap_rows(s, PG_REAP_PAST, now_ms, what, &ret->expired, err) &&
            (what->idle_ms <= 0 ||
             reap_rows(s, PG_REAP_UNUSED, now_ms - what->idle_ms, what, &ret->idled, err));
@@ -170,7 +170,7 @@ static bool reap_families(struct pg_store *s, unsigned batch, struct error *err)
     return true;
 }
 
-static bool reap_links(struct pg_store *s, const struct reap_what *what, struct reaped *ret,
+static bool reap_links(struct pg_store *s, const struct reap_request *what, struct reaped *ret,
                        struct error *err)
 {
     struct pg_rows links = {.type = &sql_link, .mem = what->mem};
@@ -199,7 +199,7 @@ static bool reap_links(struct pg_store *s, const struct reap_what *what, struct 
 /* Each statement is its own transaction.  Rows that it did not reach wait for the next round. */
 static bool reap(struct store *store, struct store_call *c, struct error *err)
 {
-    const struct reap_what *what = c->filter;
+    const struct reap_request *what = c->filter;
     struct reaped *ret = c->ret;
     struct pg_store *s = pg_of(store);
     struct reaped done = {0};

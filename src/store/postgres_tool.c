@@ -30,7 +30,7 @@ static void tool_approve(struct pg_params *p, const struct store_op *op, int64_t
 
 /* Servers. */
 
-static void server_tell(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+static void server_count(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
 {
     pg_row_params(p, &sql_server, op->server, NULL);
 }
@@ -38,6 +38,6 @@ static void server_tell(struct pg_params *p, const struct store_op *op, int64_t 
 const struct pg_verb pg_tool_ops[] = {
     {OP_TOOL_SEEN, PG_TOOL_SEEN, tool_seen, NULL},
     {OP_TOOL_APPROVE, PG_TOOL_APPROVE, tool_approve, NULL},
-    {OP_SERVER_TELL, PG_SERVER_TELL, server_tell, NULL},
+    {OP_SERVER_COUNT, PG_SERVER_TELL, server_count, NULL},
     {0},
 };

@@ -184,12 +184,12 @@ static bool write_once(struct batch *b, struct error *err)
 static bool append_carefully(struct batch *b, const struct event_row *e, struct error *err)
 {
     struct pg_params p = {0};
-    struct event_row kept;
+    struct event_row stored;
     bool found = false;
     PGresult *res = NULL;
-    if (!pg_event_at(b->s, e->id, &res, &kept, &found, err))
+    if (!pg_event_at(b->s, e->id, &res, &stored, &found, err))
         return false;
-    bool same = found && memcmp(kept.mac, e->mac, sizeof(kept.mac)) == 0;
+    bool same = found && memcmp(stored.mac, e->mac, sizeof(stored.mac)) == 0;
     pq.clear(res);
     if (found)
         return same || event_id_is_taken(e, err);
@@ -252,12 +252,12 @@ static bool write_batch(struct batch *b, struct error *err)
     if (!ok && b->taken && b->s->conn)
         ok = write_carefully(b, err);
     if (ok && fault_hits("store.committed"))
-        return pg_away(b->s, "fault injected after the commit", err);
+        return pg_disconnect(b->s, "fault injected after the commit", err);
     return ok;
 }
 
 /* Verbs that may add a row to mcp.changes; such rows are numbered before the commit. */
-static const bool tells_others[OP_COUNT] = {
+static const bool announces_change[OP_COUNT] = {
     [OP_SESSION_END] = true,   [OP_KEY_REVOKE] = true,    [OP_USER_PASSWORD] = true,
     [OP_USER_END] = true,      [OP_LOGIN_CREATE] = true,  [OP_LOGIN_ROTATE] = true,
     [OP_LOGIN_REVOKE] = true,  [OP_LOGINS_REVOKE] = true, [OP_SESSION_PATCH] = true,
@@ -275,11 +275,11 @@ bool pg_write(struct store *store, struct store_op *ops, size_t n, struct error 
     if (!pg_ready(s, err))
         return false;
     if (fault_hits("store.commit"))
-        return pg_away(s, "fault injected", err);
+        return pg_disconnect(s, "fault injected", err);
     for (size_t i = 0; i < n; i++) {
         if (ops[i].kind == OP_EVENT_APPEND)
             pg_fold_later(s, ops[i].event->id >> EVENT_WRITER_SHIFT);
-        b.changes |= tells_others[ops[i].kind];
+        b.changes |= announces_change[ops[i].kind];
     }
     b.sent = xcalloc(n + STATEMENTS_MORE, sizeof(*b.sent));
     bool ok = write_batch(&b, err);

@@ -257,8 +257,8 @@ static bool has_come(const struct redis *r, int stop_fd, int64_t wait_ms)
     return n >= 0 && !fds[1].revents && wire_is_readable(r->wire);
 }
 
-bool redis_hear(struct redis *r, int stop_fd, int64_t wait_ms, struct arena *mem,
-                struct redis_reply **ret, struct error *err)
+bool redis_receive(struct redis *r, int stop_fd, int64_t wait_ms, struct arena *mem,
+                   struct redis_reply **ret, struct error *err)
 {
     void *reply = NULL;
     int64_t until_us = wire_now_us() + wait_ms * 1000;
@@ -292,7 +292,7 @@ bool redis_new(const struct redis_config *config, struct redis **ret, struct err
     if (config->target->is_tls && !tls_client_new(config->ca_file, &tls, err))
         return false;
     if (tls)
-        tls_client_words(tls, "set SSL_CERT_FILE", "REDIS_URL");
+        tls_client_hints(tls, "set SSL_CERT_FILE", "REDIS_URL");
     struct redis *r = xcalloc(1, sizeof(*r));
     r->config = *config;
     r->tls = tls;

@@ -75,8 +75,8 @@ must_check bool redis_call(struct redis *r, const struct redis_command *commands
                            struct arena *mem, struct redis_reply **ret, struct error *err);
 /* Waits for a message after a SUBSCRIBE.  *ret is NULL when none came within wait_ms, or when
  * `stop_fd` became readable. */
-must_check bool redis_hear(struct redis *r, int stop_fd, int64_t wait_ms, struct arena *mem,
-                           struct redis_reply **ret, struct error *err);
+must_check bool redis_receive(struct redis *r, int stop_fd, int64_t wait_ms, struct arena *mem,
+                              struct redis_reply **ret, struct error *err);
 /* How long until the next connect is allowed; 0: now. */
 int64_t redis_pause_ms(const struct redis *r);
 

@@ -40,7 +40,7 @@ static void on_posted(struct loop_task *task)
     if (l->stopped)
         release(l);
     else
-        l->config.heard(l->config.arg);
+        l->config.on_message(l->config.arg);
 }
 
 static void post(struct redis_listen *l)
@@ -69,13 +69,13 @@ static bool subscribe(struct redis_listen *l, struct error *err)
 
 /* Waits for the next message.  Sends a PING on a quiet connection; without a reply the connection
  * is lost. */
-static bool hear(struct redis_listen *l, struct redis_reply **ret, struct error *err)
+static bool receive(struct redis_listen *l, struct redis_reply **ret, struct error *err)
 {
     struct str args[] = {STR("PING")};
     struct redis_command ping = {args, 1};
     *ret = NULL;
     arena_reset(l->mem);
-    if (!redis_hear(l->redis, l->stop_fd, REDIS_LISTEN_QUIET_MS, l->mem, ret, err))
+    if (!redis_receive(l->redis, l->stop_fd, REDIS_LISTEN_QUIET_MS, l->mem, ret, err))
         return false;
     if (*ret || rest(l, 0))
         return true;
@@ -92,7 +92,7 @@ static void listen_until_lost(struct redis_listen *l, struct error *err)
     if (!subscribe(l, err))
         return;
     post(l);
-    while (hear(l, &said, err) && !rest(l, 0)) {
+    while (receive(l, &said, err) && !rest(l, 0)) {
         bool is_message = said && said->kind == REDIS_LIST && said->n == 3 &&
                           said->items[0]->kind == REDIS_TEXT &&
                           str_eq(said->items[0]->text, STR("message"));

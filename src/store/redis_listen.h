@@ -20,14 +20,14 @@ struct redis_listen_config {
     struct str channel; /* copied */
     /* Called on the loop: a message came, or the subscription was renewed and messages may have
      * been missed. */
-    void (*heard)(void *arg);
+    void (*on_message)(void *arg);
     void *arg;
 };
 struct redis_listen;
 must_check bool redis_listen_new(const struct redis_listen_config *config,
                                  struct redis_listen **ret, struct error *err);
-/* Call on the loop; `heard` is not called any more.  Waits for the thread, at most as long as one
- * connect takes.  NULL is fine. */
+/* Call on the loop; `on_message` is not called any more.  Waits for the thread, at most as long as
+ * one connect takes.  NULL is fine. */
 void redis_listen_free(struct redis_listen *l);
 
 #endif

@@ -356,14 +356,14 @@ static void watch_wal(struct sqlite_store *s, int64_t bytes)
 {
     int64_t bound = fault_hits("store.wal_bound") ? 1 : SQ_WAL_BOUND;
     metric_set(s->wal_bytes, bytes);
-    if (bytes >= (s->wal_told ? 2 * s->wal_told : bound)) {
+    if (bytes >= (s->wal_warned ? 2 * s->wal_warned : bound)) {
         log_warn("the WAL of the database grows, because a reader keeps a transaction open; end "
                  "programs that read holdfast.db",
                  LI("bytes", bytes));
-        s->wal_told = bytes;
-    } else if (s->wal_told && bytes < bound) {
+        s->wal_warned = bytes;
+    } else if (s->wal_warned && bytes < bound) {
         log_info("the WAL of the database was copied and is short again", LI("bytes", bytes));
-        s->wal_told = 0;
+        s->wal_warned = 0;
     }
 }
 
@@ -372,9 +372,9 @@ static int on_committed(void *arg, sqlite3 *db unused_arg, const char *name unus
 {
     struct sqlite_store *s = arg;
     watch_wal(s, (int64_t)frames * PAGE_BYTES);
-    struct error told; /* reported in the log and by the next write */
+    struct error reported; /* reported in the log and by the next write */
     if (frames >= (fault_hits("store.checkpoint") ? 1 : s->checkpoint_frames))
-        (void)!checkpoint(s, &told);
+        (void)!checkpoint(s, &reported);
     return SQLITE_OK;
 }
 

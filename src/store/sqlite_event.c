@@ -91,10 +91,10 @@ static bool is_repeated(struct sqlite_store *s, const struct event_row *e, bool 
                         struct error *err)
 {
     struct sq_events c;
-    struct event_row kept;
-    if (!sq_event_peek(s, &c, e->id, &kept, ret, err))
+    struct event_row stored;
+    if (!sq_event_peek(s, &c, e->id, &stored, ret, err))
         return false;
-    bool same = *ret && memcmp(kept.mac, e->mac, sizeof(kept.mac)) == 0;
+    bool same = *ret && memcmp(stored.mac, e->mac, sizeof(stored.mac)) == 0;
     sq_events_close(&c);
     return !*ret || same || event_id_is_taken(e, err);
 }

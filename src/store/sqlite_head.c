@@ -98,7 +98,7 @@ static bool chain_heads(struct store *store, struct store_call *c, struct error 
     bool ok = gather(s, &h, err);
     sq_end_read(s);
     if (ok)
-        c->rows = heads_tell(&h, &c->n);
+        c->rows = heads_list(&h, &c->n);
     heads_release(&h);
     return ok;
 }

@@ -161,7 +161,7 @@ struct sqlite_store {
     int64_t deadline_us;     /* deadline of the page being read; 0: none */
     /* A commit is followed by a checkpoint when the WAL has this many frames. */
     int checkpoint_frames;
-    int64_t wal_told;              /* bytes of the WAL at the last warning; 0: not large */
+    int64_t wal_warned;            /* bytes of the WAL at the last warning; 0: not large */
     struct metric_cell *wal_bytes; /* writer only */
     sqlite3_stmt *statements[SQ_ALL];
     /* While this list is complete, the fold reads no events back. */

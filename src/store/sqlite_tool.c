@@ -48,7 +48,7 @@ static bool tool_approve(struct sq_batch *batch, struct store_op *op, struct err
 
 /* Servers. */
 
-static bool server_tell(struct sq_batch *batch, struct store_op *op, struct error *err)
+static bool server_count(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(batch->s, SQ_SERVER_TELL, err);
     if (!st)
@@ -62,6 +62,6 @@ static bool server_tell(struct sq_batch *batch, struct store_op *op, struct erro
 const struct sq_op sq_tool_ops[] = {
     {OP_TOOL_SEEN, tool_seen},
     {OP_TOOL_APPROVE, tool_approve},
-    {OP_SERVER_TELL, server_tell},
+    {OP_SERVER_COUNT, server_count},
     {0},
 };

@@ -106,12 +106,12 @@ static struct unfolded_tool *tool_of(struct unfolded_events *f, const struct eve
     memcpy(name, e->tool.p, e->tool.n);
     tool = map_get(&f->tools, str_n(key, n));
     if (!tool) {
-        struct str kept = arena_dup(f->mem, str_n(key, n));
+        struct str copy = arena_dup(f->mem, str_n(key, n));
         tool = arena_new_of(f->mem, struct unfolded_tool);
-        tool->tenant = str_n(kept.p, e->tenant.n);
-        tool->server = str_n(kept.p + (server - key), e->server.n);
-        tool->tool = str_n(kept.p + (name - key), e->tool.n);
-        map_put(&f->tools, kept, tool);
+        tool->tenant = str_n(copy.p, e->tenant.n);
+        tool->server = str_n(copy.p + (server - key), e->server.n);
+        tool->tool = str_n(copy.p + (name - key), e->tool.n);
+        map_put(&f->tools, copy, tool);
     }
     return f->last_tool = tool;
 }

@@ -78,7 +78,7 @@ struct file {
     bool gathering;
     /* After a failed sync, or a failed flush of a WAL: every call fails with this code. */
     int failed;
-    int untold;              /* database: a failed flush, not yet reported */
+    int unreported;          /* database: a failed flush, not yet reported */
     volatile uint8_t *index; /* database: the first region of its wal-index */
     struct file *wal;        /* database: its WAL, while open */
     struct file *database;   /* WAL: its database */
@@ -151,8 +151,8 @@ static int on_read(sqlite3_file *file, void *p, int n, sqlite3_int64 at)
 static int on_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
     struct file *f = file_of(file);
-    int rc = f->untold ? f->untold : flush_gathered(f);
-    f->untold = SQLITE_OK;
+    int rc = f->unreported ? f->unreported : flush_gathered(f);
+    f->unreported = SQLITE_OK;
     return rc != SQLITE_OK ? rc : methods(file)->xTruncate(beneath(f), size);
 }
 
@@ -260,11 +260,11 @@ static int on_file_control(sqlite3_file *file, int op, void *arg)
     if (op == SQ_VFS_WRITE_WAL_AGAIN)
         return write_wal_again(f);
     if (op == SQLITE_FCNTL_CKPT_START) {
-        f->untold = SQLITE_OK;
+        f->unreported = SQLITE_OK;
         f->gathering =
             f->index && index_field(f, INDEX_LAST_FRAME) == index_field(f, INDEX_LAST_COPIED);
     } else if (op == SQLITE_FCNTL_CKPT_DONE) {
-        f->untold = flush_gathered(f);
+        f->unreported = flush_gathered(f);
         f->gathering = false;
         forget_bytes(f);
     }

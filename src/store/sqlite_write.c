@@ -246,7 +246,7 @@ static bool reap_rows(struct sqlite_store *s, enum sq_statement which, int64_t u
 }
 
 /* SQLite changes all rows before it returns the first. */
-static bool expire(struct sqlite_store *s, const struct reap_what *what, size_t *ret_n,
+static bool expire(struct sqlite_store *s, const struct reap_request *what, size_t *ret_n,
                    struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(s, SQ_SESSION_REAP, err);
@@ -269,7 +269,7 @@ static bool expire(struct sqlite_store *s, const struct reap_what *what, size_t 
     return true;
 }
 
-static bool pull_back(struct sqlite_store *s, const struct reap_what *what, size_t *ret_n,
+static bool pull_back(struct sqlite_store *s, const struct reap_request *what, size_t *ret_n,
                       struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(s, SQ_SESSION_PULL_BACK, err);
@@ -285,10 +285,10 @@ static bool pull_back(struct sqlite_store *s, const struct reap_what *what, size
     return true;
 }
 
-static bool reap_sessions(struct sqlite_store *s, const struct reap_what *what, struct reaped *ret,
-                          struct error *err)
+static bool reap_sessions(struct sqlite_store *s, const struct reap_request *what,
+                          struct reaped *ret, struct error *err)
 {
-    return pull_back(s, what, &ret->pulled_back, err) && expire(s, what, &ret->expired, err) &&
+    return pull_back(s, what, &ret->clamped, err) && expire(s, what, &ret->expired, err) &&
            (what->idle_ms <= 0 || reap_rows(s, SQ_SESSION_IDLE, what->now_ms - what->idle_ms,
                                             what->batch, &ret->idled, err));
 }
@@ -317,7 +317,7 @@ static bool reap_upto(struct sqlite_store *s, unsigned which, const char *after,
     return true;
 }
 
-static bool reap_links(struct sqlite_store *s, const struct reap_what *what, struct reaped *ret,
+static bool reap_links(struct sqlite_store *s, const struct reap_request *what, struct reaped *ret,
                        struct error *err)
 {
     char upto[UUID_TEXT];
@@ -386,7 +386,7 @@ static bool reap_rest(struct sqlite_store *s, int64_t now_ms, unsigned batch, st
 
 static bool reap(struct store *store, struct store_call *c, struct error *err)
 {
-    const struct reap_what *what = c->filter;
+    const struct reap_request *what = c->filter;
     struct reaped *ret = c->ret;
     struct sqlite_store *s = sq_of(store);
     struct reaped done = {0};

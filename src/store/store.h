@@ -155,7 +155,7 @@ enum op_kind {
     OP_TOOL_APPROVE,
     /* server (all columns): adds calls and failures to the stored numbers.  Times never go back.
      * last_error is stored only with a later last_failed_ms.  Always OK. */
-    OP_SERVER_TELL,
+    OP_SERVER_COUNT,
     /* Ops of families, that is of other folders (store/family.h), are numbered from here on. */
     OP_FAMILY,
 };
@@ -261,7 +261,7 @@ struct session_totals {
     double average_session_time_minutes;
 };
 
-struct reap_what {
+struct reap_request {
     int64_t now_ms, idle_ms;
     unsigned batch; /* rows of each kind, oldest first */
     int64_t writer; /* the reaper; on a shared store only the holder of the lease reaps */
@@ -272,9 +272,9 @@ struct reap_what {
 };
 struct reaped {
     size_t expired, idled;
-    size_t pulled_back; /* sessions used in the future by a wrong clock, set back to now */
-    bool is_elsewhere;  /* another writer holds the lease; nothing was done */
-    bool left;          /* session totals lag by more than a batch; call again */
+    size_t clamped;    /* sessions used in the future by a wrong clock, set back to now */
+    bool is_elsewhere; /* another writer holds the lease; nothing was done */
+    bool left;         /* session totals lag by more than a batch; call again */
     /* Links that were deleted because their session is over.  remote_id is absent if it may still
      * be in use: the session is derived, so its link belongs to the owner, or another process wrote
      * the row and still runs. */

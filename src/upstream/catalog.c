@@ -298,7 +298,7 @@ static bool keep_untasked(struct catalog *c, struct catalog_item *item, const st
 
 static bool note_task_tool(struct catalog *c, struct str name, struct error *err)
 {
-    struct str kept = STR_NONE;
+    struct str stored = STR_NONE;
 
     if (map_get(&c->task_tools, name))
         return true;
@@ -306,9 +306,9 @@ static bool note_task_tool(struct catalog *c, struct str name, struct error *err
         return error_set(err, ERR_UPSTREAM,
                          "the server has more than %d tools that run as tasks; let it list less",
                          CATALOG_MAX_ITEMS);
-    if (!keep(c, name, &kept, err))
+    if (!keep(c, name, &stored, err))
         return false;
-    map_put(&c->task_tools, kept, c);
+    map_put(&c->task_tools, stored, c);
     return true;
 }
 
@@ -344,7 +344,7 @@ bool catalog_take_page(struct catalog *c, enum catalog_kind kind, const struct j
     const struct catalog_kind_info *info = &catalog_kinds[kind];
     const struct js_node *array = js_get(doc, result, info->array_key);
     const struct js_node *cursor = js_get(doc, result, STR("nextCursor"));
-    struct str kept = STR_NONE;
+    struct str stored = STR_NONE;
 
     if (!js_type_is(array, JS_ARRAY))
         return error_set(err, ERR_UPSTREAM, "the server's %.*s result has no array \"%.*s\"",
@@ -352,9 +352,9 @@ bool catalog_take_page(struct catalog *c, enum catalog_kind kind, const struct j
     for (const struct js_node *t = js_first(doc, array); t; t = js_next(doc, array, t))
         if (!take_item(c, kind, doc, t, err))
             return false;
-    if (js_type_is(cursor, JS_STRING) && !keep(c, js_raw(doc, cursor), &kept, err))
+    if (js_type_is(cursor, JS_STRING) && !keep(c, js_raw(doc, cursor), &stored, err))
         return false;
-    *ret_cursor = kept;
+    *ret_cursor = stored;
     return true;
 }
 

@@ -57,7 +57,7 @@ struct child {
     unsigned id;
     int pid;
     enum child_state state;
-    bool keeper_knows; /* the keeper will still call us */
+    bool keeper_has_child; /* the keeper will still call us */
     struct child_events events;
     void *arg;
     char *name;
@@ -126,9 +126,9 @@ static void child_dispose(struct child *c)
     pipe_close(&c->out);
     pipe_close(&c->err);
     messages_free(c);
-    if (c->keeper_knows)
+    if (c->keeper_has_child)
         keeper_forget(c->keeper, c->id);
-    c->keeper_knows = false;
+    c->keeper_has_child = false;
 }
 
 static void child_finish(struct child *c, const struct error *why)
@@ -386,12 +386,12 @@ static void on_started(void *arg, const struct keeper_child *process)
 static void on_failed(void *arg, const struct error *err)
 {
     struct child *c = arg;
-    c->keeper_knows = false;
+    c->keeper_has_child = false;
     child_finish(c, err);
 }
 
 /* The last output of the child before its end. */
-static void last_words(const struct child *c, char *ret_text, size_t size)
+static void last_output(const struct child *c, char *ret_text, size_t size)
 {
     static const char before[] = "it wrote to stderr: ";
 
@@ -416,11 +416,11 @@ static void exit_text(const struct child *c, int status, struct error *ret)
                  strsignal(WTERMSIG(status)));
     /* Every exit closes the pipes first.  The reason is mentioned only when Holdfast acted on
      * it. */
-    bool told = c->ending.code == ERR_CANCELLED || c->signalled;
-    last_words(c, words, sizeof(words));
+    bool has_reason = c->ending.code == ERR_CANCELLED || c->signalled;
+    last_output(c, words, sizeof(words));
     error_set(ret, c->ending.code ? c->ending.code : ERR_UNREACHABLE,
-              "the server \"%.64s\" %s%s%s; %s", c->name, told ? c->ending.text : "",
-              told ? " and " : "", how, words);
+              "the server \"%.64s\" %s%s%s; %s", c->name, has_reason ? c->ending.text : "",
+              has_reason ? " and " : "", how, words);
 }
 
 /* All writers are gone, so reading ends.  If a process escaped the keeper with a pipe, reading
@@ -430,7 +430,7 @@ static void on_exited(void *arg, int wait_status)
     struct child *c = arg;
     struct error why;
     const unsigned pipe_capacity = 1024 * 1024 / CHILD_READ * 2;
-    c->keeper_knows = false;
+    c->keeper_has_child = false;
     pipe_close(&c->in);
     pipe_read(c, &c->err, pipe_capacity, take_stderr);
     pipe_read(c, &c->out, pipe_capacity, take_stdout);
@@ -462,7 +462,7 @@ struct child *child_start(struct loop *loop, struct keeper *k, const struct serv
     c->words = child_stderr_new(loop, c->name);
     c->timer = loop_timer_new(loop, on_timer, c);
     c->term_ms = c->kill_ms = CHILD_STEP_MS;
-    c->keeper_knows = true;
+    c->keeper_has_child = true;
     c->id = keeper_spawn(k, server, &keeper_events, c);
     child_step_after(c, STEP_START, CHILD_START_MS);
     return c;

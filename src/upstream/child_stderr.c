@@ -33,7 +33,7 @@ struct child_stderr {
     struct loop_timer *window_end;
 };
 
-static void say_left_out(struct child_stderr *s)
+static void log_left_out(struct child_stderr *s)
 {
     if (s->left_out)
         log_info("server stderr: more lines left out", LZ("server", s->server),
@@ -43,7 +43,7 @@ static void say_left_out(struct child_stderr *s)
 
 static void on_window_end(void *arg)
 {
-    say_left_out(arg);
+    log_left_out(arg);
 }
 
 struct child_stderr *child_stderr_new(struct loop *loop, const char *server)
@@ -60,7 +60,7 @@ void child_stderr_free(struct child_stderr *s)
 {
     if (!s)
         return;
-    say_left_out(s);
+    log_left_out(s);
     loop_timer_free(s->window_end);
     own_secrets_unref(&s->own);
     buf_release(&s->ring);
@@ -90,7 +90,7 @@ static void log_clean(const struct child_stderr *s, struct str line)
 static void log_stderr_line(struct child_stderr *s, int64_t now_ms)
 {
     if (now_ms - s->window_ms >= STDERR_WINDOW_MS) {
-        say_left_out(s);
+        log_left_out(s);
         s->window_ms = now_ms;
         s->in_window = 0;
     }

@@ -82,7 +82,7 @@ static void add(void *arg, struct upstream_tally *t)
     };
     t->saved_calls = t->calls;
     t->saved_failures = t->failures;
-    s->ops[s->n++] = (struct store_op){.kind = OP_SERVER_TELL, .server = &one->row};
+    s->ops[s->n++] = (struct store_op){.kind = OP_SERVER_COUNT, .server = &one->row};
 }
 
 static void health_save(struct health *h)

@@ -45,7 +45,7 @@ enum keeper_stage {
     KEEPER_STAGE_COUNT
 };
 
-enum keeper_news { KEEPER_STARTED = 1, KEEPER_FAILED, KEEPER_EXITED };
+enum keeper_report { KEEPER_STARTED = 1, KEEPER_FAILED, KEEPER_EXITED };
 struct keeper_reply {
     uint32_t news;
     uint32_t id;

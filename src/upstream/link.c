@@ -361,7 +361,7 @@ void pending_take(struct pending *p)
 
 /* Legacy servers, and every server on a pipe, get a notification.  A modern HTTP server sees its
  * stream close. */
-static void tell_cancelled(struct link *l, uint64_t id, struct str reason)
+static void send_cancelled(struct link *l, uint64_t id, struct str reason)
 {
     struct exec token = exec_housekeeping(EXEC_CANCEL);
     struct error ignored;
@@ -388,7 +388,7 @@ void pending_cancel(struct pending *p, struct str reason)
     forget(p);
     l->up->ops->abandon(l, p);
     if (p != &l->handshake)
-        tell_cancelled(l, p->id, reason);
+        send_cancelled(l, p->id, reason);
 }
 
 /* Many servers announce changed lists whenever a session starts.  If the announcements to the probe
@@ -468,7 +468,7 @@ static void send_initialized(struct link *l)
 
 /* A server of 2026-07-28 was tried with a legacy client's initialize and refused it.  This link and
  * all later ones use the server's era. */
-static bool goes_on_modern(struct link *l)
+static bool continues_modern(struct link *l)
 {
     if (l->is_probe || !l->up->catalog || l->up->catalog->era != MCP_MODERN)
         return false;
@@ -489,12 +489,12 @@ static void on_handshake_reply(struct pending *p, struct mcp_message *m, struct 
     if (l->fill && m->result && !catalog_take_server(l->fill, &m->doc, m->result, &err)) {
         link_end(l, &err);
     } else if (m->error) {
-        l->says_modern = mcp_names_modern(m);
-        if (goes_on_modern(l)) {
+        l->refused_as_modern = mcp_names_modern(m);
+        if (continues_modern(l)) {
             arena_free(mem);
             return;
         }
-        if (l->says_modern && !l->is_probe)
+        if (l->refused_as_modern && !l->is_probe)
             upstream_refresh(l->up, CATALOG_ALL);
         struct str why = js_text(&m->doc, js_get(&m->doc, m->error, STR("message")), mem);
         char shown[200];
@@ -519,7 +519,7 @@ static void on_handshake_fail(struct pending *p, const struct error *why, bool l
     struct error err = *why;
 
     if (l->state == LINK_OPENING && !l->up->ops->has_process && why->code == ERR_UPSTREAM &&
-        goes_on_modern(l))
+        continues_modern(l))
         return;
     if (!l->is_probe && l->up->catalog && l->up->catalog->era == MCP_MODERN)
         /* The server exited or did not answer: the next link skips initialize. */

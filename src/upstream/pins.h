@@ -21,9 +21,9 @@ struct pins;
 #define PINS_MAX_TOOLS 20000             /* remembered per server, gone ones included */
 #define PINS_MAX_REFUSED 1000            /* refused names remembered per server */
 #define PINS_MAX_DEFINITION (64u * 1024) /* bytes; of longer ones only the digest is stored */
-#define PINS_TOLD_PER_MINUTE 100         /* events per server; further ones are one event */
-#define PINS_TOOL_TOLD 4                 /* events per tool in … */
-#define PINS_TOOL_TOLD_MS (10 * 60000)   /* … this time; further changes are one event later */
+#define PINS_RECORDED_PER_MINUTE 100     /* events per server; further ones are one event */
+#define PINS_TOOL_RECORDED 4             /* events per tool in … */
+#define PINS_TOOL_PERIOD_MS (10 * 60000) /* … this time; further changes are one event later */
 #define PINS_MAX_DIFF (4u * 1024)
 
 struct pins *pins_new(struct loop *loop, bool is_shared) must_check;

@@ -183,9 +183,9 @@ static struct str names(const struct pins_approval *a)
     }
     js_array_end(&w);
     js_object_end(&w);
-    struct str kept = arena_dup(a->mem, buf_str(&out));
+    struct str copy = arena_dup(a->mem, buf_str(&out));
     buf_release(&out);
-    return kept;
+    return copy;
 }
 
 bool pins_approve(struct pins *p, struct pins_approval *a, struct error *err)

@@ -25,9 +25,9 @@ struct watched_tool {
     uint8_t digest[SHA256_BYTES], approved[SHA256_BYTES]; /* approved all zero: never */
     uint8_t shown[SHA256_BYTES]; /* to the person who approves; all zero: not shown */
     uint8_t raw[SHA256_BYTES];   /* of the bytes that gave `digest`; all zero: parse it again */
-    int64_t told_since_ms;       /* `told` counts events about the tool from then on */
-    unsigned told;
-    unsigned untold;               /* changes since the last event */
+    int64_t recorded_since_ms;   /* `recorded` counts events about the tool from then on */
+    unsigned recorded;
+    unsigned suppressed;           /* changes since the last event */
     bool unrecorded;               /* the last finding did not reach the store */
     enum found_kind unrecorded_as; /* kind of that finding */
     bool gone;
@@ -49,8 +49,8 @@ struct watched_server {
     bool refuses_rest;  /* more names are refused than are remembered */
     bool is_full;       /* PINS_MAX_TOOLS is reached, and was reported */
     uint64_t look;
-    int64_t minute_ms; /* start of the minute that `told` counts */
-    unsigned told, untold;
+    int64_t minute_ms; /* start of the minute that `recorded` counts */
+    unsigned recorded, suppressed;
     int64_t read_again_ms;
     struct metric_cell *changed, *held;
     struct str name;
@@ -59,7 +59,7 @@ struct watched_server {
 
 struct finding {
     enum found_kind kind;
-    bool is_told; /* has an event of its own */
+    bool is_recorded; /* has an event of its own */
     bool is_held;
     bool is_last;    /* the tool's further events in this period wait */
     unsigned before; /* changes before it that had no event */
@@ -78,7 +78,7 @@ struct findings {
     struct str server;
     struct finding *of;
     size_t n, room, trusted;
-    unsigned untold; /* combined in one event */
+    unsigned suppressed; /* combined in one event */
     struct event_row rest;
     size_t written, committed;
     struct read_job read;
@@ -142,8 +142,9 @@ struct looking {
 };
 /* pins_look.c */
 struct finding *pins_find(struct looking *l, enum found_kind kind, struct str tool);
-/* Gives the finding an event of its own, up to PINS_TOLD_PER_MINUTE; further ones are counted. */
-void pins_tell(struct looking *l, struct finding *one);
+/* Gives the finding an event of its own, up to PINS_RECORDED_PER_MINUTE; further ones are
+ * counted. */
+void pins_limit(struct looking *l, struct finding *one);
 /* pins_names.c: removes look-alike names from the list. */
 void pins_sort_names(struct looking *l);
 void pins_look(void *arg, struct upstream *u, struct catalog *c, bool is_whole);

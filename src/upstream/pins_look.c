@@ -37,27 +37,27 @@ struct finding *pins_find(struct looking *l, enum found_kind kind, struct str to
     return one;
 }
 
-void pins_tell(struct looking *l, struct finding *one)
+void pins_limit(struct looking *l, struct finding *one)
 {
     struct watched_server *s = l->server;
     int64_t now = clock_mono_ms();
 
     if (!s->minute_ms || now - s->minute_ms >= MINUTE_MS) {
         s->minute_ms = now ? now : 1;
-        s->told = 0;
+        s->recorded = 0;
     }
-    one->is_told = s->told < PINS_TOLD_PER_MINUTE;
-    if (one->is_told)
-        s->told++;
+    one->is_recorded = s->recorded < PINS_RECORDED_PER_MINUTE;
+    if (one->is_recorded)
+        s->recorded++;
     else
-        l->found->untold++;
+        l->found->suppressed++;
 }
 
 static void fill_row(struct looking *l, struct finding *one, const struct watched_tool *t,
                      struct str canon)
 {
     int64_t now = clock_life_ms();
-    char *kept = canon.p && canon.n <= PINS_MAX_DEFINITION
+    char *copy = canon.p && canon.n <= PINS_MAX_DEFINITION
                      ? arena_try_alloc(l->found->mem, canon.n + 1)
                      : NULL;
 
@@ -71,9 +71,9 @@ static void fill_row(struct looking *l, struct finding *one, const struct watche
         memcpy(one->row.approved, t->approved, sizeof(t->approved));
         one->row.approved_ms = now;
     }
-    if (kept) {
-        memcpy(kept, canon.p, canon.n);
-        one->row.definition = str_n(kept, canon.n);
+    if (copy) {
+        memcpy(copy, canon.p, canon.n);
+        one->row.definition = str_n(copy, canon.n);
     }
     one->is_held = l->pinned && !t->gone && !watched_is_approved(t);
 }
@@ -94,26 +94,26 @@ static void say(const struct looking *l, const struct finding *one)
 /* Whether the time is over in which changes of the tool were only counted. */
 static bool owes(const struct watched_tool *t)
 {
-    return t->untold && clock_mono_ms() - t->told_since_ms >= PINS_TOOL_TOLD_MS;
+    return t->suppressed && clock_mono_ms() - t->recorded_since_ms >= PINS_TOOL_PERIOD_MS;
 }
 
-static bool tool_may_be_told(struct watched_tool *t)
+static bool tool_may_be_recorded(struct watched_tool *t)
 {
     int64_t now = clock_mono_ms();
 
-    if (!t->told || now - t->told_since_ms >= PINS_TOOL_TOLD_MS) {
-        t->told_since_ms = now;
-        t->told = 0;
+    if (!t->recorded || now - t->recorded_since_ms >= PINS_TOOL_PERIOD_MS) {
+        t->recorded_since_ms = now;
+        t->recorded = 0;
     }
-    if (t->told == PINS_TOOL_TOLD)
+    if (t->recorded == PINS_TOOL_RECORDED)
         return false;
-    t->told++;
+    t->recorded++;
     return true;
 }
 
-/* is_news: false when an earlier finding is only reported or recorded again. */
+/* is_change: false when an earlier finding is only reported or recorded again. */
 static void found(struct looking *l, enum found_kind kind, struct watched_tool *t, struct str canon,
-                  bool is_news)
+                  bool is_change)
 {
     struct finding *one = pins_find(l, kind, t->name);
 
@@ -123,16 +123,16 @@ static void found(struct looking *l, enum found_kind kind, struct watched_tool *
         l->found->trusted++;
         return;
     }
-    metric_add(l->server->changed, is_news);
-    if (!tool_may_be_told(t)) {
-        t->untold += is_news;
+    metric_add(l->server->changed, is_change);
+    if (!tool_may_be_recorded(t)) {
+        t->suppressed += is_change;
         return;
     }
-    one->is_last = t->told == PINS_TOOL_TOLD;
-    one->before = t->untold;
-    t->untold = 0;
-    pins_tell(l, one);
-    if (one->is_told)
+    one->is_last = t->recorded == PINS_TOOL_RECORDED;
+    one->before = t->suppressed;
+    t->suppressed = 0;
+    pins_limit(l, one);
+    if (one->is_recorded)
         say(l, one);
 }
 
@@ -143,7 +143,7 @@ static struct watched_tool *remember(struct looking *l, struct str name)
     if (s->tools.n < PINS_MAX_TOOLS)
         return pins_tool_new(s, name);
     if (!s->is_full) {
-        pins_tell(l, pins_find(l, FOUND_BEYOND, name));
+        pins_limit(l, pins_find(l, FOUND_BEYOND, name));
         log_warn("a server has had more tools than Holdfast watches; give it another name in the "
                  "configuration to begin again",
                  LS("server", s->name), LI("watched", PINS_MAX_TOOLS));
@@ -189,15 +189,16 @@ static void compare(struct looking *l, const struct catalog_item *item)
         buf_reset(&canon); /* cannot happen: it was parsed when it arrived */
     sha256(buf_str(&canon), digest);
     bool differs = memcmp(digest, t->digest, sizeof(digest)) != 0;
-    bool is_told = judge(l, t, is_new, differs, &kind), is_news = is_new || differs || t->gone;
+    bool is_recorded = judge(l, t, is_new, differs, &kind),
+         is_change = is_new || differs || t->gone;
     memcpy(t->digest, digest, sizeof(digest));
     memcpy(t->raw, raw, sizeof(raw));
     t->gone = false;
     t->look = l->server->look;
     if (is_new && l->is_first)
         memcpy(t->approved, digest, sizeof(digest));
-    if (is_told)
-        found(l, kind, t, buf_str(&canon), is_news);
+    if (is_recorded)
+        found(l, kind, t, buf_str(&canon), is_change);
     buf_release(&canon);
 }
 
@@ -210,10 +211,10 @@ static void find_gone(struct looking *l)
         struct watched_tool *t = value;
         if (t->look == l->server->look || (t->gone && !owes(t)))
             continue;
-        bool is_news = !t->gone;
+        bool is_change = !t->gone;
         t->gone = true;
         memset(t->raw, 0, sizeof(t->raw));
-        found(l, FOUND_REMOVED, t, STR_NONE, is_news);
+        found(l, FOUND_REMOVED, t, STR_NONE, is_change);
     }
 }
 

@@ -30,7 +30,7 @@ static bool refuse(struct looking *l, struct str name, const char *why, struct s
         return false;
     if (!r && s->refused.n == PINS_MAX_REFUSED) {
         s->refuses_rest = true;
-        pins_tell(l, pins_find(l, FOUND_REFUSED_REST, name));
+        pins_limit(l, pins_find(l, FOUND_REFUSED_REST, name));
         log_warn("a server has more left-out names than the log lists", LS("server", s->name),
                  LI("told", PINS_MAX_REFUSED));
         return false;
@@ -45,8 +45,8 @@ static bool refuse(struct looking *l, struct str name, const char *why, struct s
     struct finding *one = pins_find(l, FOUND_REFUSED, name);
     one->why = why;
     one->like = like.p ? arena_dup(l->found->mem, like) : STR_NONE;
-    pins_tell(l, one);
-    if (one->is_told)
+    pins_limit(l, one);
+    if (one->is_recorded)
         log_warn("left out a tool: its name is not distinct", LS("server", s->name),
                  LS("tool", name), LZ("why", why), LS("like", like));
     return false;

@@ -248,23 +248,23 @@ static bool run_read(struct read_job *job, struct store *store)
         struct finding *one = &f->of[i];
         one->row.definition = hide_values(f, one->row.definition);
         if (one->kind == FOUND_TRUSTED) {
-            one->is_told = !trusted; /* one event for all trusted tools */
+            one->is_recorded = !trusted; /* one event for all trusted tools */
             trusted = true;
         }
-        if (!one->is_told)
+        if (!one->is_recorded)
             continue;
         one->event = event_of(f, one);
         if (one->kind != FOUND_TRUSTED && one->row.server.p)
             write_body(f, one, store);
     }
-    if (f->untold) {
+    if (f->suppressed) {
         struct finding rest = {.kind = FOUND_CHANGED, .tool = STR("-")};
         f->rest = event_of(f, &rest);
         f->rest.tool = STR_NONE;
         f->rest.error = arena_printf(f->mem,
                                      "%.*s has %u more changes without events of their own; see "
                                      "`holdfast servers show %.*s`",
-                                     STR_ARG(f->server), f->untold, STR_ARG(f->server));
+                                     STR_ARG(f->server), f->suppressed, STR_ARG(f->server));
     }
     return true;
 }
@@ -317,10 +317,10 @@ static void write_some(struct findings *f)
         struct finding *one = &f->of[f->written];
         if (one->row.server.p)
             f->ops[n++] = (struct store_op){.kind = OP_TOOL_SEEN, .tool = &one->row};
-        if (one->is_told)
+        if (one->is_recorded)
             f->ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &one->event};
     }
-    if (f->written == f->n && f->untold)
+    if (f->written == f->n && f->suppressed)
         f->ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &f->rest};
     f->write = (struct write_job){.ops = f->ops, .n = n, .done = on_written};
     if (!n)

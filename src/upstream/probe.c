@@ -86,13 +86,13 @@ static void reap_probe(struct loop_task *task)
 }
 
 /* The catalog is known at last: clients that got a list without this server are notified. */
-static void tell_news(struct upstream *u)
+static void announce_catalog(struct upstream *u)
 {
     const struct upstream_sink *sink = &u->set->sink;
 
-    if (!u->owes_news || !u->catalog || u->catalog->tools_fault.p)
+    if (!u->was_left_out || !u->catalog || u->catalog->tools_fault.p)
         return;
-    u->owes_news = false;
+    u->was_left_out = false;
     for (enum catalog_kind kind = 0; kind < CATALOG_KINDS && sink->on_changed; kind++)
         if (kind != CATALOG_TEMPLATES && catalog_offers(u->catalog, catalog_kinds[kind].capability))
             sink->on_changed(sink->arg, u, kind);
@@ -183,7 +183,7 @@ static void probe_finish(struct probe *p, const struct error *err)
         struct catalog_want *w = list_entry(n, struct catalog_want, link);
         w->done(w, u->catalog, u->catalog ? NULL : err);
     }
-    tell_news(u);
+    announce_catalog(u);
     p->reap.fn = reap_probe;
     loop_defer(u->set->loop, &p->reap);
     if (decides_anew && !u->probe && !u->retired)
@@ -519,8 +519,8 @@ static void on_link(struct link_wait *w, struct link *l unused_arg, const struct
 {
     struct probe *p = container_of(w, struct probe, wait);
 
-    if (err && p->state == PROBE_SHAKE && p->link->says_modern && p->up->config->era == ERA_AUTO &&
-        !p->patient) {
+    if (err && p->state == PROBE_SHAKE && p->link->refused_as_modern &&
+        p->up->config->era == ERA_AUTO && !p->patient) {
         p->link = NULL;
         discover_afresh(p);
     } else if (err && p->state == PROBE_SHAKE && p->reused) {

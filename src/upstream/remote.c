@@ -195,7 +195,7 @@ static bool outlives_us(const struct link *l)
 }
 
 /* Best effort: ends the session at the server.  The answer is not awaited. */
-static void say_goodbye(struct link *l)
+static void end_remote_session(struct link *l)
 {
     struct remote *r = l->up->wire;
     struct remote_link *rl = l->wire;
@@ -216,7 +216,7 @@ static void remote_close(struct link *l)
 {
     struct remote_link *r = l->wire;
     list_each(&r->posts, n) post_drop(list_entry(n, struct post, node));
-    say_goodbye(l);
+    end_remote_session(l);
     loop_timer_free(r->listen_wait);
     free(r);
     l->wire = NULL;

@@ -66,8 +66,8 @@ struct post {
     bool is_initialized : 1;
     bool ends_soon : 1; /* answered: waits only for the end of the stream, with a short timeout */
     bool busy : 1;      /* inside one of its callbacks, which frees it if it is dropped meanwhile */
-    bool dead : 1;      /* dropped meanwhile */
-    bool heard : 1;     /* an event came on this connection */
+    bool is_dropped : 1; /* dropped meanwhile */
+    bool got_event : 1;  /* an event came on this connection */
     /* For the next GET, or the timeout of the first event; NULL: not used so far. */
     struct loop_timer *timer;
     /* Resuming after a break. */

@@ -50,7 +50,7 @@ void post_drop(struct post *post)
 {
     if (post->busy) {
         list_remove(&post->node);
-        post->dead = true;
+        post->is_dropped = true;
         return;
     }
     if (post->call)
@@ -60,7 +60,7 @@ void post_drop(struct post *post)
 
 bool post_is_open(const struct post *post)
 {
-    return !post->dead && post->link && post->waited;
+    return !post->is_dropped && post->link && post->waited;
 }
 
 bool post_is_visible(struct str s)
@@ -107,7 +107,7 @@ void post_begin_stream(struct post *post, const struct http_head *head)
     struct str type = http_header_get(head, STR("content-type"));
 
     post->status = head->status;
-    post->heard = false;
+    post->got_event = false;
     post->type_n = (uint8_t)(type.n < sizeof(post->type) ? type.n : sizeof(post->type));
     if (post->type_n)
         memcpy(post->type, type.p, post->type_n);
@@ -137,7 +137,7 @@ bool post_on_event(void *arg, const struct sse_event *e)
 {
     struct post *post = arg;
 
-    if (!post->link || post->dead)
+    if (!post->link || post->is_dropped)
         return true;
     stream_note(post, e);
     if (e->data.n && str_eq(e->type, STR("message")))
@@ -167,7 +167,7 @@ bool post_on_body(void *arg, struct str bytes)
         pending_fail(post->pending, &err);
     }
     post->busy = false;
-    if (fits && !post->dead) {
+    if (fits && !post->is_dropped) {
         end_soon(post);
         return true;
     }

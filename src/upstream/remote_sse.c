@@ -109,7 +109,7 @@ static bool on_event(void *arg, const struct sse_event *e)
 {
     struct post *post = arg;
 
-    if (post->dead)
+    if (post->is_dropped)
         return false;
     if (str_eq(e->type, STR("endpoint")))
         on_endpoint(post, e->data);
@@ -117,7 +117,7 @@ static bool on_event(void *arg, const struct sse_event *e)
         trial_over(post, false);
     else if (e->data.n && str_eq(e->type, STR("message")))
         link_receive(post->link, NULL, e->data);
-    return !post->dead && (post->role != POST_TRIAL || post_is_open(post));
+    return !post->is_dropped && (post->role != POST_TRIAL || post_is_open(post));
 }
 
 static bool on_head(void *arg, const struct http_head *head)
@@ -140,15 +140,15 @@ static bool on_body(void *arg, struct str bytes)
 
     post->busy = true;
     bool goes_on = sse_feed(&post->sse, bytes, on_event, post);
-    if (!goes_on && !post->dead && post->role == POST_CHANNEL) {
+    if (!goes_on && !post->is_dropped && post->role == POST_CHANNEL) {
         error_set(&err, ERR_UPSTREAM, "%.*s sent an event larger than %u bytes; ask it for less",
                   STR_ARG(post->link->up->config->name), REMOTE_MAX_MESSAGE);
         link_end(post->link, &err);
-    } else if (!goes_on && !post->dead) {
+    } else if (!goes_on && !post->is_dropped) {
         trial_over(post, false); /* does nothing when the trial is already over */
     }
     post->busy = false;
-    if (goes_on && !post->dead)
+    if (goes_on && !post->is_dropped)
         return true;
     post_free(post);
     return false;

@@ -31,7 +31,7 @@ static bool is_fit_for_a_header(struct str id)
 
 void stream_note(struct post *post, const struct sse_event *e)
 {
-    post->heard = true;
+    post->got_event = true;
     post->tries = 0;
     if (e->has_retry)
         post->retry_ms = e->retry_ms < RETRY_ASKED_MS ? (int64_t)e->retry_ms : RETRY_ASKED_MS;
@@ -151,7 +151,7 @@ static int64_t next_wait(const struct post *post)
         int64_t most = ms > RETRY_MOST_MS ? ms : RETRY_MOST_MS;
         return grown < most ? grown : most;
     }
-    return post->heard || ms > RETRY_LEAST_MS ? ms : RETRY_LEAST_MS;
+    return post->got_event || ms > RETRY_LEAST_MS ? ms : RETRY_LEAST_MS;
 }
 
 void stream_again(struct post *post, bool failed)

@@ -20,7 +20,7 @@
 #define CATALOG_WAIT_MS 8000
 #define RETRY_FIRST_MS (30 * 1000)
 #define RETRY_LAST_MS (10 * 60 * 1000)
-#define TELL_EVERY_MS 100 /* at most one notification of the same change in this time */
+#define NOTIFY_EVERY_MS 100 /* at most one notification of the same change in this time */
 
 static void on_tick(void *arg);
 
@@ -39,7 +39,7 @@ struct upstreams *upstreams_new(const struct upstreams_config *config)
     map_init(&s->ledger);
     watches_init(s);
     deadline_class_init(&s->wait_deadlines, s->loop, LINK_WAIT_MS);
-    deadline_class_init(&s->tell_deadlines, s->loop, TELL_EVERY_MS);
+    deadline_class_init(&s->notify_deadlines, s->loop, NOTIFY_EVERY_MS);
     s->tick = loop_timer_new(s->loop, on_tick, s);
     loop_timer_start(s->tick, TICK_MS, TICK_MS);
     return s;
@@ -62,7 +62,7 @@ void upstreams_unref(struct upstreams *s)
     if (--s->refs)
         return;
     deadline_class_release(&s->wait_deadlines);
-    deadline_class_release(&s->tell_deadlines);
+    deadline_class_release(&s->notify_deadlines);
     map_release(&s->ledger);
     tallies_release(s);
     watches_release(s);
@@ -70,9 +70,9 @@ void upstreams_unref(struct upstreams *s)
     free(s);
 }
 
-static void on_tell(struct deadline *d)
+static void on_notify(struct deadline *d)
 {
-    upstream_tell_rest(container_of(d, struct upstream, tell));
+    upstream_notify_held_back(container_of(d, struct upstream, notify));
 }
 
 static struct upstream *upstream_new(struct upstreams *s, struct config *config,
@@ -89,8 +89,8 @@ static struct upstream *upstream_new(struct upstreams *s, struct config *config,
     u->tally = upstreams_tally(s, server->name);
     u->refreshed_ms = -REFRESH_EVERY_MS;
     for (int kind = 0; kind < CATALOG_KINDS; kind++)
-        u->told_ms[kind] = -TELL_EVERY_MS;
-    deadline_init(&u->tell, on_tell);
+        u->notified_ms[kind] = -NOTIFY_EVERY_MS;
+    deadline_init(&u->notify, on_notify);
     map_init(&u->links);
     map_init(&u->past);
     map_init(&u->crashes_of);
@@ -115,7 +115,7 @@ void upstream_unref(struct upstream *u)
         return;
     list_remove(&u->node);
     deadline_class_release(&u->call_deadlines);
-    deadline_clear(&u->tell);
+    deadline_clear(&u->notify);
     if (u->ops->forget)
         u->ops->forget(u);
     catalog_unref(u->catalog);
@@ -309,7 +309,7 @@ void upstream_tools_unread(struct upstream *u, const struct error *err)
 {
     back_off(u, u->unread++);
     u->catalog_stale |= 1u << CATALOG_TOOLS;
-    u->owes_news = true;
+    u->was_left_out = true;
     upstream_start_failed(u, err);
 }
 
@@ -367,7 +367,7 @@ static void on_tick(void *arg)
         struct upstream *u = list_entry(n, struct upstream, node);
         end_idle(u, now);
         watch_tick(u, now);
-        upstream_tell_rest(u);
+        upstream_notify_held_back(u);
         upstream_retry_later(u, now);
     }
     list_each(&s->retired, r) finish_retired(list_entry(r, struct upstream, node), false);
@@ -443,7 +443,7 @@ void upstream_retry_later(struct upstream *u, int64_t now)
     unsigned failures = u->failures ? u->failures : u->unread;
     int64_t wait = (int64_t)RETRY_FIRST_MS << (failures < 6 ? failures : 6) >> 1;
 
-    if (!u->owes_news || (u->catalog && !u->unread) || u->probe || !failures)
+    if (!u->was_left_out || (u->catalog && !u->unread) || u->probe || !failures)
         return;
     if (now - u->probed_since_ms >= (wait < RETRY_LAST_MS ? wait : RETRY_LAST_MS))
         probe_start(u);
@@ -477,7 +477,7 @@ bool upstream_is_guarded(const struct upstream *u)
 
 void upstream_left_out(struct upstream *u)
 {
-    u->owes_news = true;
+    u->was_left_out = true;
 }
 
 void upstream_refresh(struct upstream *u, unsigned kinds)
@@ -497,20 +497,21 @@ unsigned catalog_bits(enum catalog_kind kind)
     return 1u << kind & resources ? resources : 1u << kind;
 }
 
-/* A server may announce changes at any rate; listeners are notified at most every TELL_EVERY_MS. */
-static void tell_changed(struct upstream *u, enum catalog_kind kind)
+/* A server may announce changes at any rate; listeners are notified at most every
+ * NOTIFY_EVERY_MS. */
+static void notify_changed(struct upstream *u, enum catalog_kind kind)
 {
     const struct upstream_sink *sink = &u->set->sink;
     int64_t now = loop_now_ms(u->set->loop);
 
-    if (now - u->told_ms[kind] < TELL_EVERY_MS) {
-        u->untold |= 1u << kind;
-        if (!deadline_is_set(&u->tell))
-            deadline_set(&u->set->tell_deadlines, &u->tell);
+    if (now - u->notified_ms[kind] < NOTIFY_EVERY_MS) {
+        u->held_back |= 1u << kind;
+        if (!deadline_is_set(&u->notify))
+            deadline_set(&u->set->notify_deadlines, &u->notify);
         return;
     }
-    u->told_ms[kind] = now;
-    u->untold &= ~(1u << kind);
+    u->notified_ms[kind] = now;
+    u->held_back &= ~(1u << kind);
     if (sink->on_changed)
         sink->on_changed(sink->arg, u, kind);
 }
@@ -518,7 +519,7 @@ static void tell_changed(struct upstream *u, enum catalog_kind kind)
 void upstream_changed(struct upstream *u, enum catalog_kind kind)
 {
     u->catalog_stale |= catalog_bits(kind);
-    tell_changed(u, kind);
+    notify_changed(u, kind);
 }
 
 void upstream_shown_anew(struct upstream *u)
@@ -533,12 +534,12 @@ void upstream_shown_anew(struct upstream *u)
         u->catalog->edition++;
         catalog_forget_words(u->catalog);
     }
-    tell_changed(u, CATALOG_TOOLS);
+    notify_changed(u, CATALOG_TOOLS);
 }
 
-void upstream_tell_rest(struct upstream *u)
+void upstream_notify_held_back(struct upstream *u)
 {
     for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
-        if (u->untold & 1u << kind)
-            tell_changed(u, kind);
+        if (u->held_back & 1u << kind)
+            notify_changed(u, kind);
 }

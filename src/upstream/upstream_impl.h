@@ -60,7 +60,7 @@ struct link {
     struct pending handshake; /* initialize */
     struct loop_task start, reap;
     struct catalog *fill;         /* of a probe: filled from the handshake; borrowed */
-    bool says_modern;             /* refused initialize, naming modern versions */
+    bool refused_as_modern;       /* refused initialize, naming modern versions */
     bool says_sse;                /* refused initialize, but has a channel of 2024 */
     struct process_slot slot;     /* held 0: none */
     unsigned has_session_catalog; /* bits: kinds with a catalog of its session's own … */
@@ -113,18 +113,18 @@ struct upstream {
     struct catalog *catalog;
     /* Digests of client capabilities that do not change its tools …. */
     uint64_t same[SAME_TOOLS_MAX];
-    size_t n_same;                  /* … number found; the oldest are replaced */
-    unsigned catalog_stale;         /* bits by kind: lists that changed since they were read */
-    unsigned catalog_refreshing;    /* … those of them that the present probe reads */
-    int64_t told_ms[CATALOG_KINDS]; /* when listeners were last notified of a change */
-    unsigned untold;                /* bits: changes since then … */
-    struct deadline tell;           /* … sent when this fires */
+    size_t n_same;                      /* … number found; the oldest are replaced */
+    unsigned catalog_stale;             /* bits by kind: lists that changed since they were read */
+    unsigned catalog_refreshing;        /* … those of them that the present probe reads */
+    int64_t notified_ms[CATALOG_KINDS]; /* when listeners were last notified of a change */
+    unsigned held_back;                 /* bits: changes since then … */
+    struct deadline notify;             /* … sent when this fires */
     struct list catalog_wants;
     struct probe *probe;
     int64_t probed_since_ms; /* start of the last probe */
     /* End of the period in which lists wait for its answer; 0: not begun. */
     int64_t waited_until_ms;
-    bool owes_news;          /* a list was answered without this server */
+    bool was_left_out;       /* a list was answered without this server */
     struct error last_error; /* code ERR_NONE when the last start or list worked */
     unsigned failures;       /* failed starts in a row */
     unsigned unread;         /* probes in a row with a failed tools/list */
@@ -154,16 +154,16 @@ struct upstreams {
     uint64_t next_id, next_generation;
     unsigned processes, links;
     bool is_stopping; /* sessions at servers are kept for the next process of ours */
-    struct deadline_class wait_deadlines; /* 5 s in the queue for a slot */
-    struct deadline_class tell_deadlines; /* for changes held back */
-    struct loop_timer *tick;              /* idle links, retired upstreams, back-off */
+    struct deadline_class wait_deadlines;   /* 5 s in the queue for a slot */
+    struct deadline_class notify_deadlines; /* for changes held back */
+    struct loop_timer *tick;                /* idle links, retired upstreams, back-off */
     struct loop_task serve; /* at the end of the turn: gives freed slots to the queue */
     bool serve_queued;
     struct map watches;      /* server name → struct watch */
     unsigned watches_all;    /* listeners for every server */
     struct list watch_wants; /* struct watch_want */
-    struct loop_task tell_watched;
-    bool tell_watched_queued;
+    struct loop_task notify_watched;
+    bool notify_watched_queued;
 };
 
 #define LINK_KEY_WATCH "watch"
@@ -244,7 +244,7 @@ void upstream_note_success(struct upstream *u);
 void upstream_tools_unread(struct upstream *u, const struct error *err);
 /* These lists (bits) are outdated: probes again, at once unless that was done a moment ago. */
 void upstream_refresh(struct upstream *u, unsigned kinds);
-void upstream_tell_rest(struct upstream *u); /* notifies of changes held back */
+void upstream_notify_held_back(struct upstream *u); /* notifies of changes held back */
 /* health.c */
 void tallies_release(struct upstreams *s);
 void upstream_answered(struct upstream *u);

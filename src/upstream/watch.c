@@ -100,7 +100,7 @@ struct watcher {
     bool was_lost;
     /* The catalog's filled_ms when the server refused to notify; 0: it did not refuse. */
     int64_t deaf_since_ms;
-    int64_t heard_ms; /* when it last had a listener */
+    int64_t last_event_ms; /* when it last had a listener */
     int64_t began_ms, next_ms;
     unsigned failures;
 };
@@ -133,12 +133,12 @@ static bool all_watched(struct upstreams *s, struct str server)
 
 /* A watch began or failed.  At the end of the turn, calls every waiter whose servers are
  * watched. */
-static void on_tell_watched(struct loop_task *task)
+static void on_notify_watched(struct loop_task *task)
 {
-    struct upstreams *s = container_of(task, struct upstreams, tell_watched);
+    struct upstreams *s = container_of(task, struct upstreams, notify_watched);
     struct list wants;
 
-    s->tell_watched_queued = false;
+    s->notify_watched_queued = false;
     list_init(&wants);
     list_move_all(&wants, &s->watch_wants);
     for (struct list *n = list_pop(&wants); n; n = list_pop(&wants)) {
@@ -150,13 +150,13 @@ static void on_tell_watched(struct loop_task *task)
     }
 }
 
-static void tell_watched_later(struct upstreams *s)
+static void notify_watched_later(struct upstreams *s)
 {
-    if (s->tell_watched_queued || list_empty(&s->watch_wants))
+    if (s->notify_watched_queued || list_empty(&s->watch_wants))
         return;
-    s->tell_watched_queued = true;
-    s->tell_watched.fn = on_tell_watched;
-    loop_defer(s->loop, &s->tell_watched);
+    s->notify_watched_queued = true;
+    s->notify_watched.fn = on_notify_watched;
+    loop_defer(s->loop, &s->notify_watched);
 }
 
 bool upstreams_watched(struct upstreams *s, struct str server, struct watch_want *w)
@@ -184,7 +184,7 @@ static void again_later(struct watcher *w)
     w->next_ms = now + (wait < AGAIN_LAST_MS ? wait : AGAIN_LAST_MS);
     w->failures++;
     w->was_lost = true;
-    tell_watched_later(w->up->set);
+    notify_watched_later(w->up->set);
 }
 
 static unsigned announced(const struct upstream *u)
@@ -196,7 +196,7 @@ static unsigned announced(const struct upstream *u)
     return kinds;
 }
 
-static bool on_news(struct pending *p, const struct mcp_message *m)
+static bool on_announcement(struct pending *p, const struct mcp_message *m)
 {
     struct watcher *w = container_of(p, struct watcher, listen);
 
@@ -207,7 +207,7 @@ static bool on_news(struct pending *p, const struct mcp_message *m)
         }
     if (str_eq(m->method, STR("notifications/subscriptions/acknowledged"))) {
         w->is_acknowledged = true;
-        tell_watched_later(w->up->set);
+        notify_watched_later(w->up->set);
     }
     return m->kind == MCP_NOTIFICATION;
 }
@@ -260,7 +260,7 @@ static void listen_on(struct watcher *w, struct link *l)
         .patient = true,
         .on_reply = on_listen_over,
         .on_fail = on_listen_fail,
-        .on_message = on_news,
+        .on_message = on_announcement,
     };
     w->is_acknowledged = false;
     w->is_listening = link_subscribe(l, w->listen.id, &w->listen);
@@ -283,7 +283,7 @@ static void on_link(struct link_wait *wait, struct link *l, const struct error *
         w->up->catalog_stale |= announced(w->up);
     if (mcp_era(link_era(l))->has_listen && w->up->catalog)
         listen_on(w, l);
-    tell_watched_later(w->up->set);
+    notify_watched_later(w->up->set);
 }
 
 static void open_watch(struct watcher *w)
@@ -331,10 +331,10 @@ void watch_tick(struct upstream *u, int64_t now)
         list_init(&u->watcher->wait.link);
     }
     if (watched) {
-        u->watcher->heard_ms = now;
+        u->watcher->last_event_ms = now;
         if (wants_link(u->watcher, now))
             open_watch(u->watcher);
-    } else if (now - u->watcher->heard_ms >= LINGER_MS) {
+    } else if (now - u->watcher->last_event_ms >= LINGER_MS) {
         watch_stop(u);
     }
 }
@@ -365,5 +365,5 @@ void watch_is_deaf(struct link *l)
         return;
     u->watcher->deaf_since_ms = u->catalog->filled_ms;
     watch_stop(u);
-    tell_watched_later(u->set);
+    notify_watched_later(u->set);
 }

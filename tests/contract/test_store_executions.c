@@ -503,7 +503,7 @@ static void life_change(struct life *l, int n)
 
 static void life_reap(struct life *l)
 {
-    struct reap_what what = {
+    struct reap_request what = {
         .now_ms = clock_life_ms(), .idle_ms = 10 * 60000, .batch = 1 + draw(l, 5)};
     struct reaped reaped;
     check(l->f, store_reap(l->f->store, &what, &reaped, &l->f->err));

@@ -434,7 +434,7 @@ TEST(test_user_password__another_one_signs_everybody_out)
 
 static void old_ones_go(struct fixture *f)
 {
-    struct reap_what what = {.batch = 10};
+    struct reap_request what = {.batch = 10};
     struct reaped done;
     assert_int_equal(on_user(f, OP_USER_CREATE, user(1)), VERDICT_OK);
     assert_int_equal(on_login(f, OP_LOGIN_CREATE, login(f, 1)), VERDICT_OK);

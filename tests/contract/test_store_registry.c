@@ -60,7 +60,7 @@ static struct context_row *get_context(struct fixture *f, const struct principal
 
 static struct reaped reap(struct fixture *f, int64_t now_ms, int64_t idle_ms, unsigned batch)
 {
-    struct reap_what what = {.now_ms = now_ms, .idle_ms = idle_ms, .batch = batch};
+    struct reap_request what = {.now_ms = now_ms, .idle_ms = idle_ms, .batch = batch};
     struct reaped done = {0};
     check(f, store_reap(f->store, &what, &done, &f->err));
     return done;
@@ -562,7 +562,7 @@ static void reap_pulls_back(struct fixture *f)
         row.expires_ms = i == 1 ? 0 : NOW + ahead[i] + 24 * HOUR;
         assert_int_equal(create_row(f, &alice, &row, -1), VERDICT_OK);
     }
-    assert_int_equal(reap(f, NOW, HOUR, 10).pulled_back, 2);
+    assert_int_equal(reap(f, NOW, HOUR, 10).clamped, 2);
     assert_int_equal(get(f, &alice, ID "000001")->last_activity_ms, NOW + ahead[0]);
     assert_int_equal(get(f, &alice, ID "000002")->last_activity_ms, NOW);
     assert_int_equal(get(f, &alice, ID "000002")->expires_ms, 0);
@@ -570,7 +570,7 @@ static void reap_pulls_back(struct fixture *f)
     assert_int_equal(row->last_activity_ms, NOW);
     assert_int_equal(row->expires_ms, NOW + 24 * HOUR);
     assert_int_equal(row->created_ms, NOW);
-    assert_int_equal(reap(f, NOW, HOUR, 10).pulled_back, 0);
+    assert_int_equal(reap(f, NOW, HOUR, 10).clamped, 0);
 }
 TEST(test_reap__what_was_used_in_the_future_is_pulled_back_to_now)
 {
@@ -586,7 +586,7 @@ static void reap_tells_lifetimes(struct fixture *f)
         row.expires_ms = NOW + i;
         assert_int_equal(create_row(f, &alice, &row, -1), VERDICT_OK);
     }
-    struct reap_what what = {
+    struct reap_request what = {
         .now_ms = NOW + 3, .batch = 2, .lease_until_ms = NOW + HOUR, .ret_lived_ms = lived};
     struct reaped done = {0};
     check(f, store_reap(f->store, &what, &done, &f->err));

@@ -179,7 +179,7 @@ TEST(test_session_create__limit_counts_live_counted_sessions_of_the_tenant)
 /* How many a run of the reaper ends. */
 static int64_t reaped(struct fixture *f)
 {
-    struct reap_what what = {.now_ms = clock_life_ms(), .batch = 10};
+    struct reap_request what = {.now_ms = clock_life_ms(), .batch = 10};
     struct reaped done = {0};
 
     check(f, store_reap(f->store, &what, &done, &f->err));
@@ -672,7 +672,7 @@ TEST(test_write__an_op_without_principal_or_sense_fails_the_batch)
 
 static struct reaped reap_links(struct fixture *f, int64_t now_ms, unsigned links)
 {
-    struct reap_what what = {
+    struct reap_request what = {
         .now_ms = now_ms, .batch = 10, .writer = 1, .links = links, .mem = f->mem};
     struct reaped done = {0};
     what.lease_until_ms = now_ms + 1000;

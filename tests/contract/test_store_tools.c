@@ -141,7 +141,7 @@ static enum verdict tell(struct fixture *f, const char *name, int64_t calls, int
                              .last_ok_ms = ok_ms,
                              .last_failed_ms = failed_ms,
                              .last_error = error ? str_of(error) : STR_NONE};
-    return write_one(f, (struct store_op){.kind = OP_SERVER_TELL, .server = &row});
+    return write_one(f, (struct store_op){.kind = OP_SERVER_COUNT, .server = &row});
 }
 
 static void counts_add_up(struct fixture *f)

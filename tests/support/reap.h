@@ -8,7 +8,7 @@
 static inline bool reap_at(struct store *s, int64_t now_ms, unsigned batch, size_t *ret_n,
                            struct error *err)
 {
-    struct reap_what what = {.now_ms = now_ms, .batch = batch};
+    struct reap_request what = {.now_ms = now_ms, .batch = batch};
     struct reaped reaped = {0};
     if (!store_reap(s, &what, &reaped, err))
         return false;

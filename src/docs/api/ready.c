@@ -7,19 +7,19 @@
 #include "docs/docs.h"
 #include "json/write.h"
 
-struct telling {
+struct ready_report {
     struct js_writer *w;
     int64_t in_state[DOCS_UNAVAILABLE + 1];
 };
 
-static void tell_folder(void *arg, const struct docs_folder_state *s)
+static void write_folder(void *arg, const struct docs_folder_state *s)
 {
     static const char *const reasons[] = {
         [DOCS_LOST] = "the folder that Holdfast opened is no longer at its path; put it back, or "
                       "correct the path in the configuration",
         [DOCS_UNAVAILABLE] = "the folder could not be opened; see the log, then reload",
     };
-    struct telling *t = arg;
+    struct ready_report *t = arg;
     char at[CLOCK_TEXT];
 
     js_key(t->w, s->name);
@@ -36,21 +36,21 @@ static void tell_folder(void *arg, const struct docs_folder_state *s)
 
 static void count_folder(void *arg, const struct docs_folder_state *s)
 {
-    ((struct telling *)arg)->in_state[s->state]++;
+    ((struct ready_report *)arg)->in_state[s->state]++;
 }
 
 /* A lost folder does not make the node unready: servers and other folders still work, and a load
  * balancer would remove every node that shares the disk at once. */
-void docs_tell_ready(struct api_services *sv, struct js_writer *w)
+void docs_write_ready(struct api_services *sv, struct js_writer *w)
 {
     bool by_name = !sv->front->config->auth_required;
-    struct telling t = {.w = w};
+    struct ready_report t = {.w = w};
 
     if (!sv->docs || !sv->front->config->n_folders)
         return;
     js_key(w, STR("folders"));
     js_object(w);
-    docs_each_state(sv->docs, sv->front->config, by_name ? tell_folder : count_folder, &t);
+    docs_each_state(sv->docs, sv->front->config, by_name ? write_folder : count_folder, &t);
     for (int s = 0; !by_name && s <= DOCS_UNAVAILABLE; s++)
         js_kv_int(w, docs_state_name(s), t.in_state[s]);
     js_object_end(w);

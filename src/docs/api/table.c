@@ -397,6 +397,6 @@ const struct api_part docs_api = {
     .tag = &tag,
     .after_tag = "Interface",
     .examples = examples,
-    .tell_ready = docs_tell_ready,
+    .write_ready = docs_write_ready,
     .ready_members = ready_members,
 };

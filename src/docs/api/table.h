@@ -22,6 +22,6 @@ void api_move_document(struct api_call *c);
 /* apply.c */
 void api_apply_suggestions(struct api_call *c);
 /* ready.c */
-void docs_tell_ready(struct api_services *sv, struct js_writer *w);
+void docs_write_ready(struct api_services *sv, struct js_writer *w);
 
 #endif

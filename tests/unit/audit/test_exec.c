@@ -84,19 +84,19 @@ static void on_exec(struct exec *x, const struct error *err)
     completed(r);
 }
 
-static struct exec_what what_of(enum server_audit mode)
+static struct exec_request what_of(enum server_audit mode)
 {
-    return (struct exec_what){.who = &local,
-                              .session_id = STR("s1"),
-                              .transport = STR("0a0b0c0d"),
-                              .carrier = STR("header"),
-                              .server = STR("files"),
-                              .method = STR("tools/call"),
-                              .tool = STR("echo"),
-                              .era = STR("2025-11-25>2025-11-25"),
-                              .body = STR("{\"arguments\":{\"password\":\"hunter2\"}}"),
-                              .mode = mode,
-                              .parent = 0};
+    return (struct exec_request){.who = &local,
+                                 .session_id = STR("s1"),
+                                 .transport = STR("0a0b0c0d"),
+                                 .carrier = STR("header"),
+                                 .server = STR("files"),
+                                 .method = STR("tools/call"),
+                                 .tool = STR("echo"),
+                                 .era = STR("2025-11-25>2025-11-25"),
+                                 .body = STR("{\"arguments\":{\"password\":\"hunter2\"}}"),
+                                 .mode = mode,
+                                 .parent = 0};
 }
 
 static const struct exec_result fine = {.outcome = STR("ok"), .body = STR("{\"content\":[]}")};
@@ -111,7 +111,7 @@ static size_t events(struct rig *r, struct event_row **ret_rows)
 
 static void begin(struct rig *r, struct exec *x, enum server_audit mode)
 {
-    struct exec_what what = what_of(mode);
+    struct exec_request what = what_of(mode);
     x->user = r;
     exec_begin(r->audit, x, &what, NULL, 0, on_exec);
     assert_false(exec_is_open(x));
@@ -217,7 +217,7 @@ TEST(test_exec__writes_its_extra_ops_with_the_intent_even_unaudited)
                                  .who = &local,
                                  .transport = &transport,
                                  .verdict = VERDICT_FAILED};
-        struct exec_what what = what_of(i == 0 ? AUDIT_REDACTED : AUDIT_NONE);
+        struct exec_request what = what_of(i == 0 ? AUDIT_REDACTED : AUDIT_NONE);
         struct transport_row *found = NULL;
         exec_begin(r.audit, &x, &what, &extra, 1, on_exec);
         rig_wait(&r, 1);
@@ -298,7 +298,7 @@ TEST(test_exec__refuses_new_calls_when_too_many_outcomes_wait)
     struct rig r;
     rig_start(&r);
     struct exec *calls = xcalloc(AUDIT_UNSAVED_MAX, sizeof(*calls)), x;
-    struct exec_what what = what_of(AUDIT_DIGEST);
+    struct exec_request what = what_of(AUDIT_DIGEST);
     for (int i = 0; i < AUDIT_UNSAVED_MAX; i++) {
         calls[i].user = &r;
         exec_begin(r.audit, &calls[i], &what, NULL, 0, on_exec);
@@ -332,7 +332,7 @@ TEST(test_exec__long_texts_are_cut_at_their_limit)
     memset(tool, 't', sizeof(tool));
     memcpy(tool + AUDIT_TEXT_MAX - 1, "\xc3\xa9", 2); /* the limit goes through this one */
     for (size_t i = 0; i < 3; i++) {
-        struct exec_what what = what_of(AUDIT_DIGEST);
+        struct exec_request what = what_of(AUDIT_DIGEST);
         what.tool = str_n(tool, AUDIT_TEXT_MAX - 1 + i);
         what.server = str_n(tool, 200);
         exec_begin(r.audit, &x, &what, NULL, 0, on_exec);
@@ -356,7 +356,7 @@ TEST(test_exec_note__is_recorded_with_what_was_asked)
 {
     struct rig r;
     struct event_row *rows;
-    struct exec_what what = what_of(AUDIT_REDACTED);
+    struct exec_request what = what_of(AUDIT_REDACTED);
     rig_start(&r);
     assert_true((exec_is_open(&(struct exec[]){exec_for_note()}[0])));
     what.method = STR("resources/read");
@@ -377,7 +377,7 @@ TEST(test_exec_note__holds_the_secrets_of_the_session)
 {
     struct rig r;
     struct event_row *rows;
-    struct exec_what what = what_of(AUDIT_REDACTED);
+    struct exec_request what = what_of(AUDIT_REDACTED);
     struct exec_result refused = {.outcome = STR("refused"),
                                   .error = STR("no tool plum-tree-on-the-hill")};
     struct known *k = known_new(false);
@@ -405,7 +405,7 @@ static int64_t drops_of_note(struct rig *r, size_t n)
     struct metric_cell *failures = metric_cell(m, NULL, 0);
     int64_t before = metric_value(failures);
     char *body = xcalloc(1, n);
-    struct exec_what what = what_of(AUDIT_DIGEST);
+    struct exec_request what = what_of(AUDIT_DIGEST);
 
     what.body = str_n(body, n);
     exec_note(r->audit, &what, &fine);

@@ -338,14 +338,14 @@ static void rig_stop(struct rig *r)
     free(r->f);
 }
 
-static struct exec_what what_of(void)
+static struct exec_request what_of(void)
 {
-    return (struct exec_what){.who = &local,
-                              .server = STR("files"),
-                              .method = STR("tools/call"),
-                              .tool = STR("echo"),
-                              .body = STR("{\"arguments\":{\"password\":\"hunter2\"}}"),
-                              .mode = AUDIT_REDACTED};
+    return (struct exec_request){.who = &local,
+                                 .server = STR("files"),
+                                 .method = STR("tools/call"),
+                                 .tool = STR("echo"),
+                                 .body = STR("{\"arguments\":{\"password\":\"hunter2\"}}"),
+                                 .mode = AUDIT_REDACTED};
 }
 
 static void on_ended(struct exec *x, const struct error *err)
@@ -368,7 +368,7 @@ static void on_begun(struct exec *x, const struct error *err)
 /* Runs calls to their end. */
 static void run_calls(struct rig *r, struct exec *xs, int n)
 {
-    struct exec_what what = what_of();
+    struct exec_request what = what_of();
     r->waiting = n;
     for (int i = 0; i < n; i++) {
         xs[i].user = r;
@@ -418,7 +418,7 @@ TEST(test_publish__bodies_are_redacted_and_notes_and_anchors_come_too)
     struct rig r;
     rig_start(&r);
     audit_subscribe(r.audit, &r.f->sub);
-    struct exec_what what = what_of();
+    struct exec_request what = what_of();
     static const struct exec_result fine = {.outcome = STR("ok")};
     exec_note(r.audit, &what, &fine);
     wait_for_events(&r, 1);

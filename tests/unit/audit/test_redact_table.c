@@ -41,7 +41,7 @@ static struct str secret_of(const struct redact_shape *shape)
 
     assert_non_null(prefix);
     if (!redact_shape_at(shape, example, (size_t)(prefix - example.p), &memo, &from, &to))
-        fail_msg("the example of %s is none: %s", shape->whose, shape->example);
+        fail_msg("the example of %s is none: %s", shape->vendor, shape->example);
     assert_true(to - from >= 4);
     return str_n(example.p + from, to - from);
 }
@@ -61,7 +61,7 @@ TEST(test_redact_shapes__every_example_is_found_wherever_it_stands)
             struct str out = of_result(&b, around[k][0], redact_shapes[i].example, around[k][1]);
             struct str needle = str_cut(secret, str_find(secret, '\n'));
             if (memmem(out.p, out.n, needle.p, needle.n) || !memmem(out.p, out.n, "[redacted]", 10))
-                fail_msg("%s (%s): %.*s", redact_shapes[i].whose, redact_shapes[i].example,
+                fail_msg("%s (%s): %.*s", redact_shapes[i].vendor, redact_shapes[i].example,
                          STR_ARG(out));
         }
     }
@@ -90,7 +90,7 @@ TEST(test_redact_shapes__one_character_too_few_is_none)
             struct str out = of_result(&b, "<", text.p, ">");
             bool found = memmem(out.p, out.n, "[redacted]", 10) != NULL;
             if (found != !short_by)
-                fail_msg("%s with %u of %d: %.*s", s->whose, s->least - short_by, s->least,
+                fail_msg("%s with %u of %d: %.*s", s->vendor, s->least - short_by, s->least,
                          STR_ARG(out));
         }
     }
@@ -256,7 +256,7 @@ TEST(test_redact_reference__has_every_row)
     buf_init(&page, 1 << 20);
     redact_write_reference(&page);
     for (size_t i = 0; i < redact_n_shapes; i++)
-        assert_non_null(strstr(page.p, redact_shapes[i].whose));
+        assert_non_null(strstr(page.p, redact_shapes[i].vendor));
     for (size_t i = 0; i < redact_n_names; i++)
         assert_non_null(strstr(page.p, redact_names[i].example));
     buf_release(&page);

@@ -158,13 +158,13 @@ static void on_exec(struct exec *x, const struct error *err)
 
 static void begin(struct rig *r, struct exec *x)
 {
-    struct exec_what what = {.who = &local,
-                             .session_id = STR("s1"),
-                             .server = STR("files"),
-                             .method = STR("tools/call"),
-                             .tool = STR("echo"),
-                             .body = STR("{}"),
-                             .mode = AUDIT_REDACTED};
+    struct exec_request what = {.who = &local,
+                                .session_id = STR("s1"),
+                                .server = STR("files"),
+                                .method = STR("tools/call"),
+                                .tool = STR("echo"),
+                                .body = STR("{}"),
+                                .mode = AUDIT_REDACTED};
     x->user = r;
     exec_begin(r->audit, x, &what, NULL, 0, on_exec);
     rig_wait(r, 1);

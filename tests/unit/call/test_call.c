@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls without any exchange: listeners of the tests' own, a built-in server whose tool answers when
- * the test wants it, real lanes and a real audit over the reference store. */
+/* Calls without any exchange: listeners of the tests' own, a built-in server whose tool answers
+ * when the test wants it, real lanes and a real audit over the reference store. */
 #include "audit_db.h"
 
 #include "audit/audit.h"
@@ -550,10 +550,10 @@ TEST(test_call__is_cancelled_by_its_last_listener_alone)
     ear_attach(&second, c);
     call_start(c);
     wait_sent(&r);
-    call_unwanted(&first.listener, STR("gone"));
+    call_abandon(&first.listener, STR("gone"));
     assert_int_equal(c->state, CALL_SENT);
     call_detach(&first.listener);
-    call_unwanted(&second.listener, STR("gone"));
+    call_abandon(&second.listener, STR("gone"));
     wait_over(&r);
     assert_int_equal(second.n_over, 1);
     assert_str(recorded_outcome(&r), "cancelled");

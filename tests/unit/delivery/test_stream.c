@@ -392,7 +392,7 @@ TEST(test_stream__forgetting_a_transport_ends_its_streams_and_no_others)
     client_wait_end(&get);
     assert_null(streams_standalone(f.streams, f.transports[1]));
     assert_int_equal(streams_connected(f.streams), 1);
-    assert_int_equal(f.streams->kept_bytes, 0);
+    assert_int_equal(f.streams->stored_bytes, 0);
     assert_int_equal(f.n_gone, 1);
     /* A shell takes whatever its owner still has to say. */
     stream_send(f.post[0], STR("{}"), STREAM_MUST);

@@ -36,7 +36,7 @@ static struct stream *a_stream(struct fixture *f, unsigned t)
 
 TEST(test_stream_keep__a_transport_keeps_its_budget_and_not_a_byte_more)
 {
-    const size_t quarter = STREAM_KEPT_PER_TRANSPORT / 4;
+    const size_t quarter = STREAM_STORED_PER_TRANSPORT / 4;
 
     for (size_t past = 0; past < 2; past++) {
         struct fixture f;
@@ -48,7 +48,7 @@ TEST(test_stream_keep__a_transport_keeps_its_budget_and_not_a_byte_more)
         assert_int_equal(kept(st), 4 - past);
         assert_int_equal(oldest(st), 1 + past);
         assert_int_equal(st->lost, past);
-        assert_true(f.streams->kept_bytes <= STREAM_KEPT_PER_TRANSPORT);
+        assert_true(f.streams->stored_bytes <= STREAM_STORED_PER_TRANSPORT);
         stream_unref(st);
         teardown(&f);
     }
@@ -56,7 +56,7 @@ TEST(test_stream_keep__a_transport_keeps_its_budget_and_not_a_byte_more)
 
 TEST(test_stream_keep__the_budget_is_the_transports_whichever_stream_uses_it)
 {
-    const size_t half = STREAM_KEPT_PER_TRANSPORT / 2;
+    const size_t half = STREAM_STORED_PER_TRANSPORT / 2;
     struct fixture f;
 
     setup(&f);
@@ -77,7 +77,7 @@ TEST(test_stream_keep__the_budget_is_the_transports_whichever_stream_uses_it)
 
 TEST(test_stream_keep__progress_and_logs_go_first_and_are_not_missed)
 {
-    const size_t quarter = STREAM_KEPT_PER_TRANSPORT / 4;
+    const size_t quarter = STREAM_STORED_PER_TRANSPORT / 4;
     struct fixture f;
 
     setup(&f);
@@ -118,7 +118,7 @@ TEST(test_stream_keep__the_newest_result_stays_whatever_its_size)
     struct stream *next = a_stream(&f, 1);
     stream_send(next, text_of(1000), STREAM_MUST); /* has to go, being no result */
     assert_int_equal(kept(next), 0);
-    assert_int_equal(f.streams->kept_bytes, big);
+    assert_int_equal(f.streams->stored_bytes, big);
     client_ask(&f, &c, "GET", "/get?t=1", seen->id[0]);
     client_wait_end(&c);
     assert_true(c.body.n > big - STREAM_EVENT_COST);
@@ -126,7 +126,7 @@ TEST(test_stream_keep__the_newest_result_stays_whatever_its_size)
     stream_finish(next, text_of(1000), false);
     assert_int_equal(kept(next), 1);
     assert_int_equal(kept(f.post[0]), 0); /* it is the newest no more */
-    assert_int_equal(f.streams->kept_bytes, 1000);
+    assert_int_equal(f.streams->stored_bytes, 1000);
     client_ask(&f, &c, "GET", "/get?t=1", seen->id[0]);
     client_wait_end(&c);
     assert_true(peer_has(&c.p, "no longer stored"));
@@ -142,29 +142,29 @@ TEST(test_stream_keep__a_request_too_big_to_keep_is_told_as_lost)
 
     setup(&f);
     struct stream *st = a_stream(&f, 1);
-    stream_send(st, text_of(STREAM_KEPT_PER_TRANSPORT), STREAM_MUST);
+    stream_send(st, text_of(STREAM_STORED_PER_TRANSPORT), STREAM_MUST);
     assert_int_equal(kept(st), 1);
-    stream_send(st, text_of(STREAM_KEPT_PER_TRANSPORT + 1), STREAM_MUST);
+    stream_send(st, text_of(STREAM_STORED_PER_TRANSPORT + 1), STREAM_MUST);
     assert_int_equal(kept(st), 0);
     assert_int_equal(st->lost, 2);
-    assert_int_equal(f.streams->kept_bytes, 0);
+    assert_int_equal(f.streams->stored_bytes, 0);
     stream_unref(st);
     teardown(&f);
 }
 
 TEST(test_stream_keep__the_process_keeps_its_budget_and_drops_the_oldest_of_all)
 {
-    enum { N = STREAM_KEPT_IN_ALL / STREAM_KEPT_PER_TRANSPORT };
+    enum { N = STREAM_STORED_IN_ALL / STREAM_STORED_PER_TRANSPORT };
     struct fixture f;
     struct stream *st[N + 1];
 
     setup(&f);
     for (unsigned i = 0; i < N; i++) {
         st[i] = a_stream(&f, i);
-        stream_finish(st[i], text_of(STREAM_KEPT_PER_TRANSPORT), false);
+        stream_finish(st[i], text_of(STREAM_STORED_PER_TRANSPORT), false);
         clock_advance_fake(1);
     }
-    assert_int_equal(f.streams->kept_bytes, STREAM_KEPT_IN_ALL);
+    assert_int_equal(f.streams->stored_bytes, STREAM_STORED_IN_ALL);
     assert_int_equal(kept(st[0]), 1);
     st[N] = a_stream(&f, N);
     stream_finish(st[N], text_of(STREAM_EVENT_COST + FRAME), false);
@@ -172,8 +172,8 @@ TEST(test_stream_keep__the_process_keeps_its_budget_and_drops_the_oldest_of_all)
     assert_int_equal(st[0]->lost, 1);
     assert_int_equal(kept(st[1]), 1);
     assert_int_equal(kept(st[N]), 1);
-    assert_int_equal(f.streams->kept_bytes,
-                     STREAM_KEPT_IN_ALL - STREAM_KEPT_PER_TRANSPORT + STREAM_EVENT_COST + FRAME);
+    assert_int_equal(f.streams->stored_bytes, STREAM_STORED_IN_ALL - STREAM_STORED_PER_TRANSPORT +
+                                                  STREAM_EVENT_COST + FRAME);
     for (unsigned i = 0; i <= N; i++)
         stream_unref(st[i]);
     teardown(&f);
@@ -193,7 +193,7 @@ TEST(test_stream_keep__nothing_is_left_of_a_transport_whose_events_went)
     clock_advance_fake(STREAM_KEEP_MS);
     while (f.streams->homes.n)
         loop_turn(f.loop);
-    assert_int_equal(f.streams->kept_bytes, 0);
+    assert_int_equal(f.streams->stored_bytes, 0);
     assert_int_equal(f.transports[1]->refs, 1); /* ours */
     teardown(&f);
 }
@@ -210,7 +210,7 @@ TEST(test_stream_keep__a_flood_of_progress_without_a_reader_is_one_event)
     assert_int_equal(kept(st), 2);
     for (int i = 0; i < 10000; i++)
         stream_send(st, STR("{\"log\":1}"), STREAM_MAY);
-    assert_true(f.streams->kept_bytes <= STREAM_KEPT_PER_TRANSPORT);
+    assert_true(f.streams->stored_bytes <= STREAM_STORED_PER_TRANSPORT);
     assert_int_equal(oldest(st), 1);
     assert_int_equal(st->lost, 0);
     stream_unref(st);

@@ -343,7 +343,7 @@ TEST(test_stream_resume__events_are_kept_five_minutes_and_then_said_to_be_gone)
         f.n_post = 0;
         clock_advance_fake(STREAM_KEEP_MS - 1 + late);
         sweep(&f);
-        assert_int_equal(f.streams->kept_bytes == 0, late);
+        assert_int_equal(f.streams->stored_bytes == 0, late);
         assert_int_equal(f.streams->homes.n, !late); /* nothing is left behind */
         client_ask(&f, &c, "GET", "/get?t=1", seen->id[0]);
         client_wait_end(&c);
@@ -376,7 +376,7 @@ TEST(test_stream_resume__a_standalone_stream_waits_five_minutes_for_its_client)
     while (streams_standalone(f.streams, f.transports[1]))
         loop_turn(f.loop);
     assert_int_equal(f.streams->homes.n, 0);
-    assert_int_equal(f.streams->kept_bytes, 0);
+    assert_int_equal(f.streams->stored_bytes, 0);
     client_ask(&f, &c, "GET", "/get?t=1", seen->id[0]);
     client_wait(&c, "data: \n\n"); /* a new one */
     assert_false(peer_has(&c.p, "{\"n\":1}"));

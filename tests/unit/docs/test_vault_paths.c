@@ -375,7 +375,7 @@ TEST(test_vault_change__does_not_stage_through_a_link)
 {
     struct fixture f;
     struct vault_published done;
-    struct vault_left *left;
+    struct vault_leftover *left;
     size_t n = 1;
     struct error err;
 

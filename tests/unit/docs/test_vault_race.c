@@ -428,7 +428,7 @@ static void recover_all(const struct dir *d, struct person *p)
 {
     struct arena *mem = arena_new((size_t)1 << 30);
     struct vault *v;
-    struct vault_left *left;
+    struct vault_leftover *left;
     struct vault_file file;
     size_t n;
     struct error err;

@@ -27,7 +27,7 @@ static bool add_mark(void *arg, struct str bytes, struct arena *mem, struct str 
     return true;
 }
 
-static bool is_left(const struct vault_left *left, size_t n, const char *text)
+static bool is_left(const struct vault_leftover *left, size_t n, const char *text)
 {
     for (size_t i = 0; i < n; i++)
         if (str_eq(left[i].version.bytes, str_of(text)))
@@ -36,7 +36,7 @@ static bool is_left(const struct vault_left *left, size_t n, const char *text)
 }
 
 /* What a person saved: in the file, with or without our mark, or among what was left. */
-static void assert_kept(const struct dir *d, const struct vault_left *left, size_t n,
+static void assert_kept(const struct dir *d, const struct vault_leftover *left, size_t n,
                         const char *text)
 {
     char marked[64];
@@ -53,7 +53,7 @@ static bool stop_at(const char *point, int pass, struct plan plan, const char *l
     struct dir d;
     struct arena *mem = arena_new(1 << 24);
     struct vault_published done;
-    struct vault_left *left;
+    struct vault_leftover *left;
     size_t n;
     struct error err = {0};
     char spec[64];
@@ -128,7 +128,7 @@ TEST(test_vault_recover__says_which_texts_were_never_published)
     struct arena *mem = arena_new(1 << 24);
     struct plan plan = {0};
     struct vault_published done;
-    struct vault_left *left;
+    struct vault_leftover *left;
     size_t n;
     struct error err;
 
@@ -159,7 +159,7 @@ TEST(test_vault_recover__tells_texts_of_a_document_that_is_gone_without_a_path)
     struct arena *mem = arena_new(1 << 24);
     struct plan plan = {0};
     struct vault_published done;
-    struct vault_left *left;
+    struct vault_leftover *left;
     size_t n;
     struct error err;
 

@@ -52,7 +52,7 @@ static void handle(void *arg, struct http_request *r)
     http_reply_parts(r, 200, "text/plain", STR("X-Test: 1\r\n"), parts, 3);
 }
 
-static struct str word_refusal(struct http_request *r, int status, const char *reason)
+static struct str format_refusal(struct http_request *r, int status, const char *reason)
 {
     r->refusal_type = "text/plain";
     r->extra = STR("X-Worded: 1\r\n");
@@ -63,7 +63,7 @@ static int gate(void *arg, struct http_request *r, struct str *ret_body)
 {
     (void)arg;
     if (str_eq(r->head->path, STR("/worded")))
-        r->word_refusal = word_refusal;
+        r->format_refusal = format_refusal;
     if (!str_eq(r->head->path, STR("/forbidden")))
         return 0;
     *ret_body = arena_printf(r->mem, "{\"error\":\"no\"}");

@@ -26,13 +26,13 @@ static struct config *parse(const char *limits, const char *tenants)
     return c;
 }
 
-static void begin_kept(const char *limits, const char *tenants, size_t max_kept)
+static void begin_kept(const char *limits, const char *tenants, size_t max_quotas)
 {
     struct error err;
 
     clock_set_fake(1000000, 5000);
     config = parse(limits, tenants);
-    struct quotas_config how = {.config = config, .max_kept = max_kept};
+    struct quotas_config how = {.config = config, .max_quotas = max_quotas};
     assert_true(quotas_new(&how, &quotas, &err));
     mem = arena_new(1 << 20);
 }
@@ -347,7 +347,7 @@ TEST(test_quota__who_was_not_here_for_longest_is_forgotten_first)
         snprintf(names[i], sizeof(names[i]), "t%u", i);
         struct principal who = tenant(names[i]);
         assert_true(request(&who, 0));
-        assert_in_range(quotas_kept(quotas), 1, 4);
+        assert_in_range(quotas_count(quotas), 1, 4);
     }
     assert_true(request(&first, 0)); /* forgotten, and so as new */
     assert_false(request(&held, 0)); /* not: it holds a call */

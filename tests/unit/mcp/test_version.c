@@ -15,6 +15,6 @@ TEST(test_version_find__knows_every_row_and_nothing_else)
 
 TEST(test_version__a_request_that_does_not_say_speaks_the_revision_before_the_header)
 {
-    assert_true(str_eq(mcp_version_unsaid->name, STR("2025-03-26")));
-    assert_false(mcp_version_unsaid->version_header);
+    assert_true(str_eq(mcp_version_default->name, STR("2025-03-26")));
+    assert_false(mcp_version_default->version_header);
 }

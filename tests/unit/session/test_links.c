@@ -23,8 +23,8 @@ static void end(void)
     sessions_free(home);
 }
 
-static enum link_news note(const char *server, uint64_t generation, bool was_open,
-                           const char *resume)
+static enum link_change note(const char *server, uint64_t generation, bool was_open,
+                             const char *resume)
 {
     struct link_seen seen = {.generation = generation,
                              .was_open = was_open,
@@ -36,13 +36,13 @@ static enum link_news note(const char *server, uint64_t generation, bool was_ope
 TEST(test_session_links__another_live_end_than_before_is_lost_state)
 {
     begin();
-    assert_int_equal(note("a", 1, false, NULL), LINK_NEWS_FIRST);
-    assert_int_equal(note("a", 1, true, NULL), LINK_NEWS_SAME);
-    assert_int_equal(note("b", 2, false, NULL), LINK_NEWS_FIRST);
-    assert_int_equal(note("a", 3, false, NULL), LINK_NEWS_STATE_LOST);
-    assert_int_equal(note("a", 3, true, NULL), LINK_NEWS_STATE_LOST); /* until told */
+    assert_int_equal(note("a", 1, false, NULL), LINK_FIRST);
+    assert_int_equal(note("a", 1, true, NULL), LINK_SAME);
+    assert_int_equal(note("b", 2, false, NULL), LINK_FIRST);
+    assert_int_equal(note("a", 3, false, NULL), LINK_STATE_LOST);
+    assert_int_equal(note("a", 3, true, NULL), LINK_STATE_LOST); /* until told */
     session_link_of(session, STR("a"))->lost = false;
-    assert_int_equal(note("a", 3, true, NULL), LINK_NEWS_SAME);
+    assert_int_equal(note("a", 3, true, NULL), LINK_SAME);
     end();
 }
 
@@ -50,9 +50,9 @@ TEST(test_session_links__a_session_loaded_again_goes_on_with_the_link_that_still
 {
     begin();
     session_add_link(session, STR("a"))->stored = true; /* a row of this process */
-    assert_int_equal(note("a", 5, true, NULL), LINK_NEWS_SAME);
+    assert_int_equal(note("a", 5, true, NULL), LINK_SAME);
     session_add_link(session, STR("b"))->stored = true;
-    assert_int_equal(note("b", 6, false, NULL), LINK_NEWS_STATE_LOST);
+    assert_int_equal(note("b", 6, false, NULL), LINK_STATE_LOST);
     end();
 }
 
@@ -61,10 +61,10 @@ TEST(test_session_links__a_row_of_an_earlier_process_is_lost_state)
     begin();
     struct session_link *l = session_add_link(session, STR("a"));
     l->is_old = l->stored = true; /* the intent of this call has been written meanwhile */
-    assert_int_equal(note("a", 5, true, NULL), LINK_NEWS_STATE_LOST);
+    assert_int_equal(note("a", 5, true, NULL), LINK_STATE_LOST);
     assert_string_equal(l->reason, "holdfast_restarted");
     l->lost = false;
-    assert_int_equal(note("a", 6, false, NULL), LINK_NEWS_STATE_LOST);
+    assert_int_equal(note("a", 6, false, NULL), LINK_STATE_LOST);
     assert_string_equal(l->reason, "child_restarted");
     end();
 }
@@ -75,7 +75,7 @@ TEST(test_session_links__a_row_of_another_node_does_not_blame_a_restart)
     home->is_shared = true;
     struct session_link *l = session_add_link(session, STR("a"));
     l->is_old = true;
-    assert_int_equal(note("a", 5, false, NULL), LINK_NEWS_STATE_LOST);
+    assert_int_equal(note("a", 5, false, NULL), LINK_STATE_LOST);
     assert_string_equal(l->reason, "child_restarted");
     end();
 }
@@ -86,8 +86,8 @@ TEST(test_session_links__the_same_remote_session_is_the_same_state)
     struct session_link *l = session_add_link(session, STR("a"));
     l->is_old = true;
     session_link_take_resume(l, STR("v d one"));
-    assert_int_equal(note("a", 5, false, "v d one"), LINK_NEWS_SAME);
-    assert_int_equal(note("a", 6, false, "v d other"), LINK_NEWS_STATE_LOST);
+    assert_int_equal(note("a", 5, false, "v d one"), LINK_SAME);
+    assert_int_equal(note("a", 6, false, "v d other"), LINK_STATE_LOST);
     assert_string_equal(l->reason, "child_restarted");
     end();
 }

@@ -162,7 +162,7 @@ static void check_runs(unsigned n, int64_t writer, unsigned first)
     add_links(&r, n, writer);
     clock_advance_fake(2 * HOUR);
     r.reaper = reaper_new(r.loop, r.lanes, r.sessions, &r.config);
-    reaper_tell_links(r.reaper, on_link, &told);
+    reaper_on_links(r.reaper, on_link, &told);
     for (int i = 0; i < TURNS && told < first; i++)
         loop_turn(r.loop);
     for (int i = 0; i < 100; i++) /* time for a batch more than there should be */

@@ -99,9 +99,9 @@ TEST(test_session_tell__says_who_made_it_and_never_its_handle)
     assert_int_equal(pipe(fds), 0);
     log_set_fd(fds[1]);
     log_setup(LOG_INFO, 1);
-    session_tell_created(&row);
-    session_tell_ended(row.id, row.tenant, SESSION_TERMINATED, STR("client request"), 1000);
-    session_tell_ended(row.id, row.tenant, SESSION_EXPIRED, STR("idle gap"), 1000);
+    session_report_created(&row);
+    session_report_ended(row.id, row.tenant, SESSION_TERMINATED, STR("client request"), 1000);
+    session_report_ended(row.id, row.tenant, SESSION_EXPIRED, STR("idle gap"), 1000);
     log_set_fd(2);
     log_setup(LOG_INFO, -1);
     close(fds[1]);

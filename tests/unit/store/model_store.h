@@ -104,7 +104,7 @@ static inline bool model_fold(struct store *s, unsigned max, bool *ret_left, str
     return true;
 }
 
-static inline bool model_reap(struct store *s, const struct reap_what *what, struct reaped *ret,
+static inline bool model_reap(struct store *s, const struct reap_request *what, struct reaped *ret,
                               struct error *err)
 {
     struct model_store *m = container_of(s, struct model_store, base);

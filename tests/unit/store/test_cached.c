@@ -228,7 +228,7 @@ TEST(test_cached__the_fold_and_the_reaper_are_seen_too)
     struct world w;
     bool left;
     struct reaped reaped;
-    struct reap_what what = {0};
+    struct reap_request what = {0};
     struct event_row event = {.id = INT64_C(1) << EVENT_WRITER_SHIFT | 1,
                               .seq = 1,
                               .kind = EVENT_SESSION,

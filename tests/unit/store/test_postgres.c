@@ -251,10 +251,10 @@ TEST(test_postgres_sums__of_nodes_that_write_at_once_wait_for_none_and_add_up)
     ask(url, SUMS, before);
     assert_non_null(strstr(before, "(default,1,o,10,10,8,20,"));
     assert_null(strstr(before, "(default,0,o"));
-    struct reap_what what = {.now_ms = clock_wall_ms(),
-                             .batch = 10,
-                             .writer = 1,
-                             .lease_until_ms = clock_wall_ms() + 60000};
+    struct reap_request what = {.now_ms = clock_wall_ms(),
+                                .batch = 10,
+                                .writer = 1,
+                                .lease_until_ms = clock_wall_ms() + 60000};
     if (!store_reap(s, &what, &reaped, &err))
         fail_msg("%s", err.text);
     assert_false(reaped.is_elsewhere || reaped.left);
@@ -278,10 +278,10 @@ TEST(test_postgres_sums__are_merged_in_batches_until_none_is_left)
         "INSERT INTO mcp.session_sum_changes SELECT 'default', i % 7, 'o', 1, 1, 1, 1, 1 FROM "
         "generate_series(1, 25000) i",
         ignored);
-    struct reap_what what = {.now_ms = clock_wall_ms(),
-                             .batch = 10,
-                             .writer = 1,
-                             .lease_until_ms = clock_wall_ms() + 60000};
+    struct reap_request what = {.now_ms = clock_wall_ms(),
+                                .batch = 10,
+                                .writer = 1,
+                                .lease_until_ms = clock_wall_ms() + 60000};
     do {
         if (!store_reap(s, &what, &reaped, &err))
             fail_msg("%s", err.text);
@@ -461,7 +461,7 @@ TEST(test_postgres_connection__the_wait_between_attempts_doubles_up_to_five_seco
     struct error err;
     make_database(url);
     struct store *s = open_at(url, false);
-    pg_away(impl(s), "for a test", &err);
+    pg_disconnect(impl(s), "for a test", &err);
     for (unsigned i = 0; i < 12; i++) {
         int64_t most_ms = i < 6 ? 100 << i : 5000;
         int64_t now_us = pg_now_us();

@@ -300,7 +300,7 @@ static int64_t start_writer(struct nodes *n, struct store *s, int64_t lease_unti
 static struct reaped reap(struct nodes *n, struct store *s, int64_t writer, int64_t now_ms,
                           int64_t until_ms)
 {
-    struct reap_what what = {
+    struct reap_request what = {
         .now_ms = now_ms, .batch = 10, .writer = writer, .lease_until_ms = until_ms};
     struct reaped ret;
     check(n, store_reap(s, &what, &ret, &n->err));

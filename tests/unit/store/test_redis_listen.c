@@ -16,7 +16,7 @@ struct world {
     struct redis_listen *listen;
     struct redis *redis;
     struct loop_timer *limit;
-    unsigned heard, wanted;
+    unsigned on_message, wanted;
     bool late;
     struct error err;
 };
@@ -24,7 +24,7 @@ struct world {
 static void on_heard(void *arg)
 {
     struct world *w = arg;
-    if (++w->heard == w->wanted)
+    if (++w->on_message == w->wanted)
         loop_stop(w->loop);
 }
 
@@ -39,7 +39,7 @@ static void on_late(void *arg)
 static void hear(struct world *w, unsigned wanted)
 {
     w->wanted = wanted;
-    if (w->heard >= wanted)
+    if (w->on_message >= wanted)
         return;
     loop_timer_start(w->limit, 20000, 0);
     loop_run(w->loop);
@@ -70,7 +70,7 @@ static void world_init(struct world *w)
     struct redis_listen_config listen = {.loop = w->loop,
                                          .target = &w->target,
                                          .channel = STR("t:changes"),
-                                         .heard = on_heard,
+                                         .on_message = on_heard,
                                          .arg = w};
     assert_true(redis_listen_new(&listen, &w->listen, &w->err));
 }

@@ -400,13 +400,13 @@ TEST(test_pins_look__a_tool_is_told_four_times_in_ten_minutes)
     struct event_row e;
     struct pins_world w;
     pins_world_open(&w, "");
-    for (unsigned i = 0; i <= PINS_TOOL_TOLD; i++)
+    for (unsigned i = 0; i <= PINS_TOOL_RECORDED; i++)
         list_edition(&w, i);
-    assert_int_equal(pins_world_events(&w, "tool/changed", "a", &e), PINS_TOOL_TOLD);
+    assert_int_equal(pins_world_events(&w, "tool/changed", "a", &e), PINS_TOOL_RECORDED);
     assert_true(has(e.error, "one event in ten minutes"));
-    clock_advance_fake(PINS_TOOL_TOLD_MS);
-    list_edition(&w, PINS_TOOL_TOLD); /* there is nothing left to tell */
-    assert_int_equal(pins_world_events(&w, "tool/changed", "a", NULL), PINS_TOOL_TOLD);
+    clock_advance_fake(PINS_TOOL_PERIOD_MS);
+    list_edition(&w, PINS_TOOL_RECORDED); /* there is nothing left to tell */
+    assert_int_equal(pins_world_events(&w, "tool/changed", "a", NULL), PINS_TOOL_RECORDED);
     pins_world_close(&w);
 }
 
@@ -415,21 +415,21 @@ TEST(test_pins_look__what_it_did_beyond_that_is_told_afterwards_against_what_was
     struct event_row e;
     struct pins_world w;
     pins_world_open(&w, "");
-    for (unsigned i = 0; i <= PINS_TOOL_TOLD + 2; i++)
+    for (unsigned i = 0; i <= PINS_TOOL_RECORDED + 2; i++)
         list_edition(&w, i);
-    assert_int_equal(pins_world_events(&w, "tool/changed", "a", NULL), PINS_TOOL_TOLD);
+    assert_int_equal(pins_world_events(&w, "tool/changed", "a", NULL), PINS_TOOL_RECORDED);
     assert_true(
         has(pins_world_row(&w, "a").definition, "edition 6")); /* it is recorded all along */
-    clock_advance_fake(PINS_TOOL_TOLD_MS - 1);
-    list_edition(&w, PINS_TOOL_TOLD + 2);
-    assert_int_equal(pins_world_events(&w, "tool/changed", "a", NULL), PINS_TOOL_TOLD);
+    clock_advance_fake(PINS_TOOL_PERIOD_MS - 1);
+    list_edition(&w, PINS_TOOL_RECORDED + 2);
+    assert_int_equal(pins_world_events(&w, "tool/changed", "a", NULL), PINS_TOOL_RECORDED);
     clock_advance_fake(1);
-    list_edition(&w, PINS_TOOL_TOLD + 2);
-    assert_int_equal(pins_world_events(&w, "tool/changed", "a", &e), PINS_TOOL_TOLD + 1);
+    list_edition(&w, PINS_TOOL_RECORDED + 2);
+    assert_int_equal(pins_world_events(&w, "tool/changed", "a", &e), PINS_TOOL_RECORDED + 1);
     assert_true(has(e.error, "2 earlier changes"));
     assert_true(has(e.body, "edition 0") && has(e.body, "edition 6"));
-    list_edition(&w, PINS_TOOL_TOLD + 2);
-    assert_int_equal(pins_world_events(&w, "tool/changed", "a", NULL), PINS_TOOL_TOLD + 1);
+    list_edition(&w, PINS_TOOL_RECORDED + 2);
+    assert_int_equal(pins_world_events(&w, "tool/changed", "a", NULL), PINS_TOOL_RECORDED + 1);
     pins_world_close(&w);
 }
 
@@ -437,11 +437,11 @@ TEST(test_pins_look__one_that_was_untold_when_it_went_is_told_too)
 {
     struct pins_world w;
     pins_world_open(&w, "");
-    for (unsigned i = 0; i <= PINS_TOOL_TOLD; i++)
+    for (unsigned i = 0; i <= PINS_TOOL_RECORDED; i++)
         list_edition(&w, i);
     pins_world_list(&w, TOOL("b", "x"));
     assert_int_equal(pins_world_events(&w, "tool/removed", "a", NULL), 0);
-    clock_advance_fake(PINS_TOOL_TOLD_MS);
+    clock_advance_fake(PINS_TOOL_PERIOD_MS);
     pins_world_list(&w, TOOL("b", "x"));
     assert_int_equal(pins_world_events(&w, "tool/removed", "a", NULL), 1);
     pins_world_close(&w);
