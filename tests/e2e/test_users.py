@@ -462,7 +462,7 @@ def test_names__are_the_same_in_either_encoding_of_accents(people):
     assert jose.id in people.user('sessions', typed)
     assert user(people.hf, 'create', composed, env=people.env).returncode == 6
     people.user('sessions', typed, '--revoke', jose.id)
-    assert wait_for(jose.ended)
+    assert jose.ended()
     made = commands.run(people.hf, 'key', 'create', '--user', typed, '--json', env=people.env)
     assert json.loads(made.stdout)['user_id'] == jose.tokens['user']['id']
     people.user('disable', typed)
