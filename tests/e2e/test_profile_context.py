@@ -182,7 +182,7 @@ def test_values__that_are_too_long_together_are_refused_and_no_default_is_held_a
     started = record.starts()
     for tool, where in (('web__counter', 'headers of the server web'), ('rec__counter', 'environment of the server rec')):
         reply = long.call(tool)
-        assert reply.code == -32600 and f'makes 32769 bytes in the {where}, of at most 32768' in reply.error['message'], reply
+        assert reply.code == -32600 and f'need 32769 bytes in the {where}, of at most 32768' in reply.error['message'], reply
     assert record.starts() == started and fits.call('rec__counter').result  # the server is not down for that
     head = [dict((k.lower(), v) for k, v in h['headers']) for h in web.record.heads() if h['line'].startswith('POST')][-1]
     assert len(head['x-wide']) == 32768 and head['x-token'].strip() == 'Bearer'
