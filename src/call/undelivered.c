@@ -283,7 +283,7 @@ static void let_go(struct undelivered_take *t)
 
 static void store_failed(struct undelivered_take *t, const struct error *err)
 {
-    log_warn("a kept result could not be handed out; it stays kept", LZ("why", err->text));
+    log_warn("an undelivered result could not be returned; it stays stored", LZ("why", err->text));
     t->ok =
         error_set(&t->err, ERR_UNAVAILABLE, "the store cannot work right now; try again shortly");
     put_back(t);
@@ -333,7 +333,7 @@ static void on_read(struct read_job *job)
         let_go(t);
     } else if (!open_row(t)) {
         session_metric_crypt_failed(CRYPT_OPEN);
-        log_warn("a kept result does not open; the call is made again");
+        log_warn("an undelivered result cannot be decrypted; the call is made again");
         let_go(t);
     } else if (t->was_cancelled) {
         put_back(t);

@@ -148,7 +148,8 @@ enum step_result exchange_check_context(struct exchange *x)
         return STEP_NEXT;
     return exchange_refuse(
         x, 200, -32602,
-        "The server %.*s needs \"%.*s\", which this session was not told; open a new session at "
+        "The server %.*s needs \"%.*s\", which was not given to this session; open a new session "
+        "at "
         "/mcp/p/PROFILE, a profile whose \"context\" lists it, with the header mcp-config: "
         "{\"%.*s\": …}, or with the same in ?config=",
         STR_ARG(c->name), STR_ARG(empty->key), STR_ARG(empty->key));

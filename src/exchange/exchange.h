@@ -254,7 +254,7 @@ struct http_receipt *exchange_unsent(struct exchange *x);
 /* forward.c: makes the call and attaches to it. */
 enum step_result exchange_forward(struct exchange *x);
 void exchange_await_slow(struct exchange *x); /* starts the timer for outlet.slow() */
-/* tell.c: messages of a server while a call runs.  False: the message cannot reach the client. */
+/* server_messages.c: messages of a server while a call runs.  False: the message cannot reach the client. */
 bool exchange_pass_message(struct exchange *x, const struct mcp_message *m);
 /* Gives a question of the server to `say`, which sends it to the client of this call. */
 bool exchange_ask(struct services *sv, struct call *c, const struct mcp_message *m,

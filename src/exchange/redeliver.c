@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results that did not reach their client, as the exchange sees them.  The call keeps its result
  * (call/call_result.c); this file tells the call when its client leaves and returns, and replies
- * with a kept result when the same session repeats the same call.
+ * with a stored result when the same session repeats the same call.
  *
  *     client gone      exchange_undelivered_on_disconnect()
  *     stream resumed   exchange_undelivered_on_resume()
@@ -169,7 +169,7 @@ static enum step_result hand_out(struct exchange *x)
 
     if (!js_parse(t->result, &js_limits_upstream, t->mem, &m.doc, NULL))
         return exchange_refuse(x, 200, -32603,
-                               "a kept result could not be read; make the call again");
+                               "an undelivered result could not be read; make the call again");
     m.result = js_root(&m.doc);
     clock_format(t->at_ms, at);
     struct mcp_call_result result = {
@@ -182,7 +182,7 @@ static enum step_result hand_out(struct exchange *x)
     };
     session_used(x->session);
     note(x);
-    log_debug("a kept result was handed out", LS("server", upstream_name(x->up)));
+    log_debug("an undelivered result was returned", LS("server", upstream_name(x->up)));
     x->status = 200;
     (void)buf_room(&x->out, t->result.n + x->id.n + 256);
     mcp_write_result(&result, &x->out);

@@ -327,7 +327,7 @@ void quota_release(struct quota_use *use)
     *use = (struct quota_use){0};
 }
 
-/* The reply to a refused client; quota_tell.c logs and records refusals. */
+/* The reply to a refused client; quota_refusals.c logs and records refusals. */
 
 struct str quota_lines(const struct quota_refusal *r, struct arena *mem)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by quota.c (counting), quota_tell.c (refusals) and quota_share.c (other nodes). */
+/* Shared by quota.c (counting), quota_refusals.c (refusals) and quota_share.c (other nodes). */
 #ifndef HOLDFAST_IDENTITY_QUOTA_IMPL_H
 #define HOLDFAST_IDENTITY_QUOTA_IMPL_H
 

@@ -191,7 +191,7 @@ static bool check_entry(struct reading *r, const struct part *part, const struct
     if (part->by_service && (!is_line(name) || name.n > BUNDLE_NAME_MAX))
         return refuse(err, part->name, NULL, "has a service without a name of 1 to 128 bytes");
     if (!part->by_service && !is_token_text(name))
-        return refuse(err, part->name, NULL, "has a name that is none of a header");
+        return refuse(err, part->name, NULL, "has a name that is not a valid header name");
     if (part->by_service && !note_service(r, name, err))
         return false;
     if (part->shape == SHAPE_SECRET)

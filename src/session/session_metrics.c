@@ -25,7 +25,7 @@ struct labelled {
 static struct labelled created = {
     "sessions_created_total", "Sessions made.", "tenant_id,client_type", MOST_TENANTS, NULL, {0}};
 static struct labelled executed = {"tools_executed_total",
-                                   "Tool executions, those told too.",
+                                   "Tool executions, with those reported by REST.",
                                    "tenant_id,tool_name",
                                    MOST_TOOLS,
                                    NULL,

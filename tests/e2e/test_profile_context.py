@@ -157,7 +157,7 @@ def test_refusals__name_the_key_and_never_the_value(world):
     refused(query({'region': SECRET}, '/mcp/p/plain'), 'this profile has no "context"')
     assert hf.client('/mcp/p/plain?config=e30%3D').initialize().status == 200  # {}: as some clients always send
     assert hf.client(query({'region': SECRET}, '/mcp')).initialize().status == 200  # no profile: nobody asks
-    missing = 'The server rec needs "region", which this session was not told'
+    missing = 'The server rec needs "region", which was not given to this session'
     for path, modern in ((query({'token': 'x'}), False), ('/mcp/p/plain', False), ('/mcp', True), ('/mcp/p/ctx', True)):
         reply = client_of(hf, path, modern).call('rec__env')
         assert missing in reply.error['message'] and reply.code == -32602, reply
