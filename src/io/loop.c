@@ -42,8 +42,10 @@ struct loop {
     _Atomic(struct loop_task *) posted; /* newest first */
     atomic_bool stop;
     struct loop_task *deferred, **deferred_end;
-    struct loop_fd *changed; /* descriptors whose wanted events the kernel does not know yet */
-    int64_t turn_us;         /* 0 between turns */
+    /* Descriptors whose wanted events the kernel does not know yet, in the order in which they
+     * changed: of several that are ready, the kernel reports first the one it learnt of first. */
+    struct loop_fd *changed, **changed_end;
+    int64_t turn_us; /* 0 between turns */
     int64_t stall_us;
     size_t n_fds; /* not freed yet */
     struct timers timers;
@@ -170,6 +172,7 @@ struct loop *loop_new(void)
         die("the event descriptor of the loop cannot be watched: %s", strerror(errno));
     list_init(&loop->signals);
     loop->deferred_end = &loop->deferred;
+    loop->changed_end = &loop->changed;
     loop->deadlines = deadlines_new(loop);
     return loop;
 }
@@ -219,6 +222,8 @@ static void apply_changes(struct loop *loop)
 
     while ((w = loop->changed)) {
         loop->changed = w->next;
+        if (!loop->changed)
+            loop->changed_end = &loop->changed;
         w->is_changed = false;
         if (w->fn && mask_of(w) != w->known)
             write_entry(w, mask_of(w));
@@ -390,8 +395,9 @@ static void note_change(struct loop_fd *w)
     if (w->is_changed)
         return;
     w->is_changed = true;
-    w->next = w->loop->changed;
-    w->loop->changed = w;
+    w->next = NULL;
+    *w->loop->changed_end = w;
+    w->loop->changed_end = &w->next;
 }
 
 void loop_fd_want(struct loop_fd *w, int events)

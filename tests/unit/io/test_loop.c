@@ -425,6 +425,37 @@ TEST(test_loop_fd_free__silences_an_event_of_the_same_turn)
     loop_free(loop);
 }
 
+static void on_named(void *arg, int events unused_arg)
+{
+    mark(*(char *)arg);
+}
+
+/* So the connection that came first is served first. */
+TEST(test_loop_fd__descriptors_that_are_ready_together_are_reported_in_order)
+{
+    struct loop *loop = loop_new();
+    struct loop_fd *watches[5];
+    char names[] = "abcde";
+    int fds[5][2];
+
+    trail[0] = '\0';
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds[i]), 0);
+        assert_int_equal(write(fds[i][1], "x", 1), 1);
+        watches[i] = loop_fd_new(loop, fds[i][0], on_named, &names[i]);
+        loop_fd_edge_triggered(watches[i]);
+        loop_fd_want(watches[i], LOOP_READ);
+    }
+    loop_turn(loop);
+    assert_string_equal(trail, "abcde");
+    for (int i = 0; i < 5; i++) {
+        loop_fd_free(watches[i]);
+        close(fds[i][0]);
+        close(fds[i][1]);
+    }
+    loop_free(loop);
+}
+
 TEST(test_loop_fd__bytes_that_came_in_a_pause_are_reported_after_it)
 {
     struct loop *loop = loop_new();
