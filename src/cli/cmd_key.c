@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "cli/inventory.h"
 #include "cli/key_rotate.h"
 #include "cli/source.h"
@@ -203,11 +204,12 @@ static void add_row(struct key_cmd *c, const struct js_doc *doc, const struct js
     struct str id = source_text(doc, key, "id", mem), tenant = source_text(doc, key, "tenant", mem),
                role = source_text(doc, key, "role", mem), name = source_text(doc, key, "name", mem);
 
-    buf_addf(&c->out, "%-12.*s  %-8s %-8.*s %-12.*s %-16.*s  %-16.*s  %.*s\n", STR_ARG(id),
+    buf_addf(&c->out, "%-12.*s  %-8s %-8.*s %-12.*s %-16.*s  %-16.*s  ", STR_ARG(id),
              state_of(doc, key, mem), STR_ARG(role), STR_ARG(tenant),
              STR_ARG(short_time(source_text(doc, key, "expires_at", mem), "never")),
-             STR_ARG(short_time(source_text(doc, key, "last_used_at", mem), "never")),
-             STR_ARG(name));
+             STR_ARG(short_time(source_text(doc, key, "last_used_at", mem), "never")));
+    log_escape(&c->out, name, KEY_NAME_MAX);
+    buf_addc(&c->out, '\n');
 }
 
 static void add_page(struct key_cmd *c, const struct js_doc *doc, size_t *n)

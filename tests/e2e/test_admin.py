@@ -321,6 +321,13 @@ def test_offline__changes_are_in_the_chain(holdfast):
     assert commands.run_json(hf, 'audit', 'verify')[0]['ok']
 
 
+def test_key_list__escapes_what_a_terminal_would_obey(holdfast):
+    hf = holdfast(settings={}, start=False)
+    create(hf, '--name', 'a\u202eb\u009bc')
+    shown = commands.run(hf, 'key', 'list').stdout
+    assert shown.splitlines()[1].endswith(' a\\u202eb\\u009bc'), repr(shown)
+
+
 def test_offline__reading_changes_nothing(holdfast):
     hf = holdfast(settings={}, start=False)
     create(hf)
