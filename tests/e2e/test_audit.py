@@ -238,7 +238,7 @@ def test_follow__goes_on_with_new_ones_until_sigint(holdfast, stdio_server, flag
 @pytest.mark.parametrize('name', ['a&b=c d', 'limit=1&x', '%41', 'ü+"'])
 def test_list__asks_for_a_name_as_it_was_typed(holdfast, name):
     hf = holdfast()
-    for flag, words in (('--server', 'there is no server "'), ('--session', 'no call of a session "')):
+    for flag, words in (('--server', 'there is no server "'), ('--session', 'no recorded call of a session "')):
         done = run(hf, 'audit', 'list', flag, name)
         assert done.returncode == 1 and words + name in done.stderr, done
 
