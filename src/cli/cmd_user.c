@@ -275,8 +275,8 @@ int cmd_user(struct cli *cli)
         struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
         for (size_t k = 0; k < countof(verbs); k++)
             cli_nearest_offer(&near, verbs[k].name);
-        return cli_unknown_verb(cli, &near,
-                                "user needs one of create, list, passwd, disable, enable or sessions");
+        return cli_unknown_verb(
+            cli, &near, "user needs one of create, list, passwd, disable, enable or sessions");
     }
     bool takes_name = verbs[i].run != run_list;
     if (cli->n_args != 1 + takes_name)
