@@ -24,13 +24,9 @@ static void read_given(void)
     given_is_known = sched_getaffinity(0, sizeof(given), &given) == 0;
 }
 
-void thread_roam(void)
+/* Undoes the pinning that a new thread inherits. */
+static void roam(void)
 {
-    static _Thread_local bool done;
-    if (done)
-        return;
-    done = true;
-    pthread_once(&once, read_given);
     if (given_is_known)
         (void)sched_setaffinity(0, sizeof(given), &given); /* fails: the thread stays pinned */
 }
@@ -40,7 +36,7 @@ static void *begin(void *arg)
     struct beginning b = *(struct beginning *)arg;
     free(arg);
     pthread_setname_np(pthread_self(), b.name);
-    thread_roam();
+    roam();
     return b.main(b.arg);
 }
 

@@ -12,8 +12,5 @@
 /* `name` (static, at most 15 bytes) is shown by ps and top.  Returns false when the system cannot
  * start a thread. */
 must_check bool thread_start(pthread_t *ret, const char *name, void *(*main)(void *), void *arg);
-/* Undoes inherited pinning in threads that a library started.  Call it on that thread, any number
- * of times. */
-void thread_roam(void);
 
 #endif

@@ -86,8 +86,8 @@ static void on_context_opened(struct keyring_job *j)
 
     if (!ok && (j->ok || err.code == ERR_SEALED))
         error_set(&err, ERR_SEALED,
-                  "what this session was told at its begin cannot be opened; open a new session, "
-                  "and tell the operator");
+                  "the context values of this session cannot be decrypted; open a new session, and "
+                  "tell the operator");
     finish(f, ok ? NULL : &err);
 }
 

@@ -263,7 +263,8 @@ static void wait_and_handle(struct loop *loop, int timeout_ms)
     turn_end(loop);
 }
 
-/* With `waits` false a turn in which timers or deferred tasks ran does not wait for more. */
+/* With `waits` false, a turn in which timers or deferred tasks ran handles the events that are there
+ * and does not wait for others. */
 static void turn(struct loop *loop, bool waits)
 {
     bool ran = run_due_timers(loop) || loop->deferred;

@@ -31,7 +31,7 @@ static struct labelled executed = {"tools_executed_total",
                                    NULL,
                                    {0}};
 static struct labelled tokens_used = {
-    "tokens_used_total", "Tokens that executions told of.", "tenant_id", MOST_TENANTS, NULL, {0}};
+    "tokens_used_total", "Tokens that executions reported.", "tenant_id", MOST_TENANTS, NULL, {0}};
 
 static struct metric_cell *terminated, *expired, *duration;
 static struct metric_cell *create_failures[CREATE_STORE_FAILED + 1];
