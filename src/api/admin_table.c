@@ -346,14 +346,7 @@ const struct api_member account_members[] = {
 const struct api_member account_list_members[] = {
     {"users", "array", "Account", true, NULL, NULL, "By tenant and name."}, PAGE_MEMBERS, {0}};
 const struct api_member account_login_members[] = {
-    {"id", "string", NULL, true, "uuid", NULL, "The sign-in's id."},
-    {"ip_address", "string", NULL, true, NULL, NULL, "Address of the last use."},
-    {"device_info", "object", NULL, true, NULL, NULL,
-     "user_agent and device_name, if the client sent them."},
-    {"created_at", "string", NULL, true, "date-time", NULL, "Time of the sign-in."},
-    {"last_activity", "string", NULL, true, "date-time", NULL, "Time of the last refresh."},
-    {"expires_at", "string", NULL, true, "date-time", NULL,
-     "Time of expiry, if the sign-in is not refreshed before."},
+    SIGN_IN_MEMBERS,
     {0},
 };
 const struct api_member account_login_list_members[] = {

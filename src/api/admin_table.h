@@ -5,6 +5,24 @@
 
 #include "api/api.h"
 
+/* A sign-in, as its user and as an administrator sees it. */
+#define SIGN_IN_MEMBERS                                                                            \
+    {"id", "string", NULL, true, "uuid", NULL, "The sign-in's id."},                               \
+        {"ip_address", "string", NULL, true, NULL, NULL, "Address of the last use."},              \
+        {"device_info",                                                                            \
+         "object",                                                                                 \
+         NULL,                                                                                     \
+         true,                                                                                     \
+         NULL,                                                                                     \
+         NULL,                                                                                     \
+         "user_agent and device_name, if the client sent them."},                                  \
+        {"created_at", "string", NULL, true, "date-time", NULL, "Time of the sign-in."},           \
+        {"last_activity", "string", NULL, true, "date-time", NULL, "Time of the last refresh."},   \
+    {                                                                                              \
+        "expires_at", "string", NULL, true, "date-time", NULL,                                     \
+            "Time of expiry, if the sign-in is not refreshed before."                              \
+    }
+
 extern const struct api_param keys_params[], key_params[], page_params[], server_params[],
     server_page_params[], diff_params[], account_params[], account_login_params[], events_params[],
     audit_executions_params[], audit_execution_params[];
