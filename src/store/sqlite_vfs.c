@@ -1,34 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A VFS on top of SQLite's own, for the connections of the main store.  SQLite writes a commit as
- * two writes per page and a checkpoint as one write per page.  This VFS gathers consecutive writes
- * and passes them on as one.  Calls that depend on the content of the file first flush the gathered
- * bytes; all others pass straight through.  How often the disk is synced, and what a sync covers,
- * does not change.
- *
- * The WAL.  Other connections read it through their own descriptors, but only the frames that the
- * header of the wal-index names.  With synchronous=FULL sqlite3WalFrames() writes the frames of a
- * commit, syncs, and only then writes that header.  So xSync flushes the frames and reports a
- * failure.  The frames of a spilled transaction enter the hash of the wal-index without a sync, but
- * lie beyond the header's last frame: only this connection looks for them, through xRead, which
- * flushes first.  A transaction that was rolled back may leave such frames gathered.  They must not
- * be written once another connection may be writing at their place, so every xShmLock flushes them,
- * including the release of the write lock.  Below FULL a commit would become visible without a
- * sync, and a failure would not be reported.
- *
- * The database file.  During a checkpoint no connection reads the pages that are being written:
- * readers of the file alone are locked out (WAL_READ_LOCK(0)), and all others find those pages in
- * the WAL until nBackfill says that the file has them.  A checkpoint that reaches the end of the
- * WAL calls xTruncate and xSync before it raises nBackfill, and stops when they fail.  A checkpoint
- * that a reader holds back raises nBackfill without any call whose failure counts.  So nothing is
- * gathered in such a checkpoint, nor outside of checkpoints.  The two kinds are told apart when a
- * checkpoint begins, by two fields of the wal-index that its published format fixes.  The store has
- * only one writer, so these fields do not change meanwhile.
- *
- * If a flush fails, the call that flushed reports it, with the code of the failed write.  From then
- * on every call on that WAL fails with this code until the WAL is closed: no frame may be written
- * after the gap, and the gap may not be read.  A database file has no such gap: a failed checkpoint
- * leaves nBackfill unchanged, so the pages are in the WAL, and the next checkpoint copies them
- * again.
+/* A VFS on top of SQLite's own, for the connections of the main store.  It passes every call on, and
+ * changes what two failures mean.
  *
  * A sync that fails.  Linux then counts the pages as clean: they may never reach the disk, although
  * the next sync succeeds.  SQLite believes that success.  A checkpoint that a reader held back has
@@ -55,14 +27,15 @@
 #include "base/base.h"
 #include "base/fault.h"
 
-/* Offsets in the wal-index, which has native byte order: the page size, the last committed frame,
- * the last copied frame (nBackfill), and the last frame that the current checkpoint will copy. */
+/* Offsets in the wal-index, which has native byte order: the page size, the last committed frame
+ * and the last copied frame (nBackfill). */
 #define INDEX_PAGE_SIZE 14 /* 16 bits; 1 is 65,536 */
 #define INDEX_LAST_FRAME 16
 #define INDEX_BACKFILLED 96
-#define INDEX_LAST_COPIED 128
 #define WAL_HEADER 32
 #define FRAME_HEADER 24
+/* SQLite's unix VFS writes a length modulo 128 KiB, so a copy must be smaller than that. */
+#define COPY_ROOM (15 * 8192)
 
 struct vfs {
     sqlite3_vfs base;
@@ -72,13 +45,7 @@ struct vfs {
 /* The file of the VFS beneath follows in the same memory. */
 struct file {
     sqlite3_file base;
-    char *bytes; /* SQ_VFS_ROOM bytes, allocated at first use */
-    int n;
-    sqlite3_int64 at; /* offset of `bytes` in the file */
-    bool gathering;
-    /* After a failed sync, or a failed flush of a WAL: every call fails with this code. */
-    int failed;
-    int unreported;          /* database: a failed flush, not yet reported */
+    int failed;              /* after a failed sync every call fails with this code */
     volatile uint8_t *index; /* database: the first region of its wal-index */
     struct file *wal;        /* database: its WAL, while open */
     struct file *database;   /* WAL: its database */
@@ -99,61 +66,23 @@ static const sqlite3_io_methods *methods(sqlite3_file *f)
     return beneath(file_of(f))->pMethods;
 }
 
-/* Writes the gathered bytes to the file beneath. */
-static int flush_gathered(struct file *f)
-{
-    if (f->n == 0 || f->failed)
-        return f->failed;
-    int rc = beneath(f)->pMethods->xWrite(beneath(f), f->bytes, f->n, f->at);
-    f->n = 0;
-    if (f->database)
-        f->failed = rc;
-    return rc;
-}
-
-static void forget_bytes(struct file *f)
-{
-    sqlite3_free(f->bytes);
-    f->bytes = NULL;
-    f->n = 0;
-}
-
 static int on_write(sqlite3_file *file, const void *p, int n, sqlite3_int64 at)
 {
     struct file *f = file_of(file);
-    bool fits = f->gathering && n <= SQ_VFS_ROOM;
-    if (!fits || at != f->at + f->n || n > SQ_VFS_ROOM - f->n) {
-        int rc = flush_gathered(f);
-        if (rc != SQLITE_OK)
-            return rc;
-    }
-    if (f->failed)
-        return f->failed;
-    if (fits && !f->bytes)
-        f->bytes = sqlite3_malloc(SQ_VFS_ROOM);
-    if (!fits || !f->bytes)
-        return methods(file)->xWrite(beneath(f), p, n, at);
-    if (f->n == 0)
-        f->at = at;
-    memcpy(f->bytes + f->n, p, (size_t)n);
-    f->n += n;
-    return SQLITE_OK;
+    return f->failed ? f->failed : methods(file)->xWrite(beneath(f), p, n, at);
 }
 
 static int on_read(sqlite3_file *file, void *p, int n, sqlite3_int64 at)
 {
-    int rc = flush_gathered(file_of(file));
-    if (rc == SQLITE_OK)
-        rc = methods(file)->xRead(beneath(file_of(file)), p, n, at);
+    struct file *f = file_of(file);
+    int rc = f->failed ? f->failed : methods(file)->xRead(beneath(f), p, n, at);
     return rc == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : rc;
 }
 
 static int on_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
     struct file *f = file_of(file);
-    int rc = f->unreported ? f->unreported : flush_gathered(f);
-    f->unreported = SQLITE_OK;
-    return rc != SQLITE_OK ? rc : methods(file)->xTruncate(beneath(f), size);
+    return f->failed ? f->failed : methods(file)->xTruncate(beneath(f), size);
 }
 
 static uint32_t index_field(const struct file *f, size_t at)
@@ -179,9 +108,9 @@ static void sync_failed(struct file *f, int rc)
 static int on_sync(sqlite3_file *file, int flags)
 {
     struct file *f = file_of(file);
-    int rc = flush_gathered(f);
-    if (rc != SQLITE_OK)
-        return rc;
+    int rc = SQLITE_OK;
+    if (f->failed)
+        return f->failed;
     if (fault_hits(f->database ? "store.sync_wal" : "store.sync_db"))
         rc = SQLITE_IOERR_FSYNC;
     else
@@ -193,8 +122,8 @@ static int on_sync(sqlite3_file *file, int flags)
 
 static int copy_in_place(struct file *f, char *room, sqlite3_int64 size)
 {
-    for (sqlite3_int64 at = 0; at < size; at += SQ_VFS_ROOM) {
-        int n = size - at < SQ_VFS_ROOM ? (int)(size - at) : SQ_VFS_ROOM;
+    for (sqlite3_int64 at = 0; at < size; at += COPY_ROOM) {
+        int n = size - at < COPY_ROOM ? (int)(size - at) : COPY_ROOM;
         int rc = on_read(&f->base, room, n, at);
         if (rc == SQLITE_OK)
             rc = beneath(f)->pMethods->xWrite(beneath(f), room, n, at);
@@ -212,7 +141,7 @@ static int write_wal_again(struct file *database)
         return SQLITE_OK;
     uint16_t page = *(const volatile uint16_t *)(database->index + INDEX_PAGE_SIZE);
     sqlite3_int64 frame = FRAME_HEADER + (page == 1 ? 65536 : page);
-    char *room = sqlite3_malloc(SQ_VFS_ROOM);
+    char *room = sqlite3_malloc(COPY_ROOM);
     if (!room)
         return SQLITE_NOMEM;
     int rc = copy_in_place(wal, room, WAL_HEADER + frame * index_field(database, INDEX_LAST_FRAME));
@@ -222,19 +151,17 @@ static int write_wal_again(struct file *database)
 
 static int on_file_size(sqlite3_file *file, sqlite3_int64 *ret_size)
 {
-    int rc = flush_gathered(file_of(file));
-    return rc != SQLITE_OK ? rc : methods(file)->xFileSize(beneath(file_of(file)), ret_size);
+    struct file *f = file_of(file);
+    return f->failed ? f->failed : methods(file)->xFileSize(beneath(f), ret_size);
 }
 
 static int on_close(sqlite3_file *file)
 {
     struct file *f = file_of(file);
-    int flushed = flush_gathered(f);
-    int closed = methods(file)->xClose(beneath(f));
-    forget_bytes(f);
+    int rc = methods(file)->xClose(beneath(f));
     if (f->database)
         f->database->wal = NULL;
-    return flushed != SQLITE_OK ? flushed : closed;
+    return f->failed ? f->failed : rc;
 }
 
 static int on_lock(sqlite3_file *file, int level)
@@ -252,23 +179,11 @@ static int on_check_reserved(sqlite3_file *file, int *ret)
     return methods(file)->xCheckReservedLock(beneath(file_of(file)), ret);
 }
 
-/* SQLite sends both for every checkpoint and ignores the result.  So the xTruncate that follows
- * reports a failed flush. */
 static int on_file_control(sqlite3_file *file, int op, void *arg)
 {
     struct file *f = file_of(file);
-    if (op == SQ_VFS_WRITE_WAL_AGAIN)
-        return write_wal_again(f);
-    if (op == SQLITE_FCNTL_CKPT_START) {
-        f->unreported = SQLITE_OK;
-        f->gathering =
-            f->index && index_field(f, INDEX_LAST_FRAME) == index_field(f, INDEX_LAST_COPIED);
-    } else if (op == SQLITE_FCNTL_CKPT_DONE) {
-        f->unreported = flush_gathered(f);
-        f->gathering = false;
-        forget_bytes(f);
-    }
-    return methods(file)->xFileControl(beneath(f), op, arg);
+    return op == SQ_VFS_WRITE_WAL_AGAIN ? write_wal_again(f)
+                                        : methods(file)->xFileControl(beneath(f), op, arg);
 }
 
 static int on_sector_size(sqlite3_file *file)
@@ -293,9 +208,8 @@ static int on_shm_map(sqlite3_file *file, int region, int size, int extend, void
 static int on_shm_lock(sqlite3_file *file, int at, int n, int flags)
 {
     struct file *f = file_of(file);
-    int rc = f->wal ? flush_gathered(f->wal) : SQLITE_OK;
-    if (rc != SQLITE_OK && (flags & SQLITE_SHM_LOCK))
-        return rc; /* but an unlock must go through */
+    if (f->failed && (flags & SQLITE_SHM_LOCK))
+        return f->failed; /* but an unlock must go through */
     return methods(file)->xShmLock(beneath(f), at, n, flags);
 }
 
@@ -312,8 +226,8 @@ static int on_shm_unmap(sqlite3_file *file, int delete)
 
 static int on_fetch(sqlite3_file *file, sqlite3_int64 at, int n, void **ret)
 {
-    int rc = flush_gathered(file_of(file));
-    return rc != SQLITE_OK ? rc : methods(file)->xFetch(beneath(file_of(file)), at, n, ret);
+    struct file *f = file_of(file);
+    return f->failed ? f->failed : methods(file)->xFetch(beneath(f), at, n, ret);
 }
 
 static int on_unfetch(sqlite3_file *file, sqlite3_int64 at, void *p)
@@ -357,7 +271,6 @@ static int on_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int f
         return rc;
     f->base.pMethods = &file_methods;
     if (flags & SQLITE_OPEN_WAL) {
-        f->gathering = true;
         f->database = file_of(sqlite3_database_file_object(name));
         f->database->wal = f;
     }

@@ -78,8 +78,7 @@ def database(request):
     """Environment for a Holdfast on a store of its own: each test of the registry runs on all."""
     if request.param == 'sqlite':
         return {}
-    cluster, url = request.getfixturevalue('cluster'), request.getfixturevalue('shared_database')
-    cluster.sql(url, 'DROP SCHEMA IF EXISTS mcp CASCADE')
+    url = request.getfixturevalue('cluster').database()
     if request.param == 'postgres':
         return {'DATABASE_URL': url}
     return {'DATABASE_URL': url, 'REDIS_URL': request.getfixturevalue('shared_redis')}
@@ -94,12 +93,6 @@ def shared_redis():
         pytest.skip('there is no Redis to start')
     yield one.url
     one.close()
-
-
-@pytest.fixture(scope='module')
-def shared_database(cluster):
-    """One database for a file of tests, each of which begins with it empty: making one takes a second."""
-    return cluster.database()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import shlex
 import signal
 import subprocess
 
-from harness import DEADLINE_S, TOP, wait_for
+from harness import BINARY, DEADLINE_S, TOP, wait_for
 
 # Debian's psql in PATH is a script that takes ten times as long as the program which it starts.
 PSQL = max(glob.glob('/usr/lib/postgresql/*/bin/psql'), key=lambda path: float(path.split('/')[4]), default='psql')
@@ -22,17 +22,28 @@ class Cluster:
         self.top = self.keeper.stdout.readline().decode().strip()
         self.own = None  # the server we started ourselves, after a stop
         self.made = 0
+        self.migrated = None  # the name of the database that others are copied from
 
     @property
     def is_there(self):
         return bool(self.first)
 
-    def database(self, *options):
-        """A new database: its URL."""
+    def empty_database(self, *options):
+        """A new database without a schema: its URL."""
         self.made += 1
         name = f'test_{os.getpid()}_{self.made}'
         self.sql(self.first, f'CREATE DATABASE {name} {" ".join(options)}')
         return self.url(name)
+
+    def database(self):
+        """A new database with the schema of this version: its URL.  Copying one takes a third of the time of migrating."""
+        if not self.migrated:
+            url = self.empty_database()
+            done = subprocess.run([BINARY, 'db', 'migrate', '--database-url', url], capture_output=True, timeout=DEADLINE_S,
+                                  check=False, cwd='/')
+            assert done.returncode == 0, done.stderr.decode()
+            self.migrated = url.split('?')[0].rsplit('/', 1)[1]
+        return self.empty_database('TEMPLATE', self.migrated, 'STRATEGY FILE_COPY')
 
     def url(self, name, user='holdfast', host=None):
         return f'postgresql://{user}@/{name}?host={host or self.top}'

@@ -143,7 +143,7 @@ def pg(hf, url, *args, code=0):
 
 
 def test_postgres__status_migrate_rollback(holdfast, cluster):
-    hf, url = holdfast(start=False), cluster.database()
+    hf, url = holdfast(start=False), cluster.empty_database()
     tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'mcp'"
     before = json.loads(pg(hf, url, 'status', '--json').stdout)
     assert before['backend'] == 'postgresql' and before['schema'] == 0 and before['known'] >= 2
@@ -164,7 +164,7 @@ def test_postgres__status_migrate_rollback(holdfast, cluster):
 
 
 def test_postgres__the_sql_of_a_dry_run_is_what_runs(holdfast, cluster):
-    hf, url, other = holdfast(start=False), cluster.database(), cluster.database()
+    hf, url, other = holdfast(start=False), cluster.empty_database(), cluster.empty_database()
     dry = pg(hf, url, 'migrate', '--dry-run').stdout
     cluster.sql(other, dry)
     pg(hf, url, 'migrate')
@@ -189,7 +189,7 @@ def role(cluster):
 
 
 def test_postgres__a_role_without_rights_is_told_what_it_needs(holdfast, cluster, role):
-    hf, url = holdfast(start=False), cluster.database()
+    hf, url = holdfast(start=False), cluster.empty_database()
     role(url, 'restricted', 'LOGIN')
     mine = url.replace('holdfast@', 'restricted@')
     for _ in range(2):  # without the schema, and with one that it may not use
@@ -199,7 +199,7 @@ def test_postgres__a_role_without_rights_is_told_what_it_needs(holdfast, cluster
 
 
 def test_postgres__a_role_api_user_made_later_gets_its_grants_with_the_next_migrate(holdfast, cluster, role):
-    hf, url = holdfast(start=False), cluster.database()
+    hf, url = holdfast(start=False), cluster.empty_database()
     pg(hf, url, 'migrate')
     role(url, 'api_user')
     assert pg(hf, url, 'migrate').stdout == ''
@@ -208,7 +208,7 @@ def test_postgres__a_role_api_user_made_later_gets_its_grants_with_the_next_migr
 
 
 def test_postgres__nodes_that_migrate_at_once_apply_each_migration_once(holdfast, cluster):
-    hf, url = holdfast(start=False), cluster.database()
+    hf, url = holdfast(start=False), cluster.empty_database()
     env = {**command_env(hf), 'DATABASE_URL': url}
     nodes = [subprocess.Popen([harness.BINARY, 'db', 'migrate'], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
              for _ in range(4)]
@@ -220,7 +220,7 @@ def test_postgres__nodes_that_migrate_at_once_apply_each_migration_once(holdfast
 
 
 def test_postgres__a_newer_schema_is_refused(holdfast, cluster):
-    hf, url = holdfast(start=False), cluster.database()
+    hf, url = holdfast(start=False), cluster.empty_database()
     pg(hf, url, 'migrate')
     cluster.sql(url, "INSERT INTO mcp.schema_migrations (number, name) VALUES (99, 'future')")
     for args in (['status'], ['migrate'], ['rollback', '--yes']):
@@ -232,7 +232,7 @@ def test_postgres__a_newer_schema_is_refused(holdfast, cluster):
 
 
 def test_postgres__passwords_are_never_shown(holdfast, cluster):
-    hf, url = holdfast(start=False), cluster.database()
+    hf, url = holdfast(start=False), cluster.empty_database()
     secret = url.replace('holdfast@', 'holdfast:geheim@') + '&sslpassword=geheim'
     for args in (['status'], ['status', '--json'], ['migrate'], ['migrate']):
         done = pg(hf, secret, *args)
@@ -243,7 +243,7 @@ def test_postgres__passwords_are_never_shown(holdfast, cluster):
 
 
 def test_postgres__goes_back_only_when_no_node_uses_it(holdfast, cluster):
-    url = cluster.database()
+    url = cluster.empty_database()
     hf = holdfast(env={'DATABASE_URL': url})
     done = pg(hf, url, 'rollback', '--yes', code=6)
     assert 'in use' in done.stderr and 'stop' in done.stderr
@@ -258,13 +258,13 @@ def test_sqlite__starts_without_the_libraries_of_postgres(holdfast, cluster):
         with open(f'/proc/{hf.process.pid}/maps', encoding='utf-8') as file:
             return {os.path.basename(line.split()[-1]).split('.so')[0] for line in file if '.so' in line}
     assert not {'libpq', 'libldap-2.5', 'libgnutls', 'libkrb5'} & loaded(holdfast())
-    assert 'libpq' in loaded(holdfast(env={'DATABASE_URL': cluster.database()}))
+    assert 'libpq' in loaded(holdfast(env={'DATABASE_URL': cluster.empty_database()}))
 
 
 def test_postgres__the_statements_that_the_benchmark_compares_with_fit_the_schema(holdfast, cluster, monkeypatch):
     monkeypatch.syspath_prepend(os.path.join(harness.TOP, 'bench'))
     registry = importlib.import_module('registry')
-    hf, url = holdfast(start=False), cluster.database()
+    hf, url = holdfast(start=False), cluster.empty_database()
     pg(hf, url, 'migrate')
     one = registry.CREATE.format(id=registry.ROW_ID.format('i'), name=registry.NAME.format('i'), most=registry.MOST)
     assert {tuple(row) for row in cluster.sql(url, f'{one} FROM generate_series(1, 2) i')} == {('0',)}

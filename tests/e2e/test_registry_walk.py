@@ -194,7 +194,7 @@ def test_d06__the_role_api_user_gets_its_grants_where_there_is_one(walk, tmp_pat
     if not walk.url:
         pytest.skip('SQLite has no roles')
     assert walk.sql("SELECT count(*) FROM pg_roles WHERE rolname = 'api_user'") == [['0']]  # and yet it was migrated
-    url, owner = walk.cluster.database(), walk.cluster.sql
+    url, owner = walk.cluster.empty_database(), walk.cluster.sql
     owner(walk.url, 'CREATE ROLE api_user')
     try:
         done = run(Holdfast(tmp_path), 'db', 'migrate', env={'DATABASE_URL': url})

@@ -35,7 +35,6 @@ struct recorded {
 struct recording {
     sqlite3_vfs base;
     int writes[RECORDED_FILES], syncs[RECORDED_FILES];
-    size_t longest;
     int fail_in, fail_with;            /* the n-th write or sync from now; 0 is none */
     int fail_syncs_of[RECORDED_FILES]; /* the n-th sync of that file from now; 0 is none */
     int read_errors;                   /* so many reads fail as those of a bad disk */
@@ -98,8 +97,6 @@ static inline int recording_write(sqlite3_file *f, const void *p, int n, sqlite3
     sqlite3_file *real = recording_beneath(f);
     int rc = recording_fails();
     recording.writes[h->file]++;
-    if ((size_t)n > recording.longest)
-        recording.longest = (size_t)n;
     if (rc != SQLITE_OK) { /* half of it arrives */
         recording.wal_write_failed = h->file == RECORDED_WAL;
         if (n > 1)
