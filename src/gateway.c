@@ -217,7 +217,7 @@ static bool start_listeners(struct gateway *g, struct error *err)
         return false;
     unlink(socket.p); /* no other process uses it: we hold the lock */
     return listen_on(g, arena_printf(g->mem, "unix:%.*s", STR_ARG(socket)), true, err) &&
-           (g->options.ends_with_pipes || listen_on(g, c->listen, false, err));
+           (g->options.only_control_socket || listen_on(g, c->listen, false, err));
 }
 
 /* Folders of documents are not checked here: src/docs opens them and reports errors. */

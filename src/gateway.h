@@ -15,8 +15,8 @@ struct gateway_options {
     struct database database;
     struct redis_target redis; /* `shown` absent: no Redis */
     struct datadir *datadir;   /* taken; NULL: gateway_run() locks data_dir first */
-    /* For `stdio`: opens no listener but the control socket, and stops when the last pipe ends. */
-    bool ends_with_pipes;
+    bool only_control_socket;  /* opens no listener but the control socket */
+    bool ends_with_pipes;      /* for `stdio`: stops when the last pipe ends */
 };
 /* Whether a start would accept the certificate and key files that the configuration names. */
 must_check bool gateway_check_files(const struct config *config, struct error *err);

@@ -260,6 +260,7 @@ const struct api_member key_list_members[] = {
 
 static const char *const server_states[] = {"healthy", "unknown",     "degraded",
                                             "down",    "not running", NULL};
+static const char *const server_eras[] = {"legacy", "modern", NULL};
 const struct api_member server_members[] = {
     {"name", "string", NULL, true, NULL, NULL, "Name in the configuration."},
     {"state", "string", NULL, true, NULL, server_states, "Current state."},
@@ -270,6 +271,12 @@ const struct api_member server_members[] = {
     {"last_ok_at", "string", NULL, false, "date-time", NULL, "Time of the last successful answer."},
     {"last_failed_at", "string", NULL, false, "date-time", NULL, "Time of the last failure."},
     {"tools", "integer", NULL, false, NULL, NULL, "Number of tools in the current list."},
+    {"prompts", "integer", NULL, false, NULL, NULL, "Number of prompts in the current list."},
+    {"resources", "integer", NULL, false, NULL, NULL, "Number of resources in the current list."},
+    {"era", "string", NULL, false, NULL, server_eras, "Protocol era that Holdfast found."},
+    {"protocol_version", "string", NULL, false, NULL, NULL, "Negotiated protocol version."},
+    {"probe_ms", "integer", NULL, false, NULL, NULL,
+     "Milliseconds that it took to connect and to read the lists."},
     {"notes", "array", NULL, false, NULL, NULL, "Mistakes in the lists of the server."},
     {0},
 };
@@ -448,6 +455,8 @@ const struct api_member system_members[] = {
     {"store_healthy", "boolean", NULL, true, NULL, NULL, "Whether the store can be written."},
     {"database", "string", NULL, false, NULL, NULL,
      "Name of the database; on the unix socket only."},
+    {"config", "string", NULL, false, NULL, NULL,
+     "Path of the configuration file, if there is one; on the unix socket only."},
     {"limits", "object", NULL, true, NULL, NULL,
      "Limits of the caller's tenant (tenant), of each of its keys (key), and of one request."},
     {0},

@@ -43,6 +43,18 @@ static void write_note(void *arg, const char *note)
     js_string(arg, str_of(note));
 }
 
+/* What the server offers, as the last probe found it. */
+static void write_offer(struct js_writer *w, const struct catalog *known)
+{
+    js_kv_int(w, "tools", (int64_t)known->lists[CATALOG_TOOLS].n);
+    js_kv_int(w, "prompts", (int64_t)known->lists[CATALOG_PROMPTS].n);
+    js_kv_int(w, "resources", (int64_t)known->lists[CATALOG_RESOURCES].n);
+    js_kv_string(w, "era", str_of(mcp_era(known->era)->name));
+    if (known->version.p)
+        js_kv_string(w, "protocol_version", known->version);
+    js_kv_int(w, "probe_ms", known->took_ms);
+}
+
 static void write_upstream(void *arg, struct upstream *u)
 {
     struct servers_page *p = arg;
@@ -56,7 +68,7 @@ static void write_upstream(void *arg, struct upstream *u)
     js_kv_string(w, "name", upstream_name(u));
     health_write(w, &h);
     if (known)
-        js_kv_int(w, "tools", (int64_t)known->lists[CATALOG_TOOLS].n);
+        write_offer(w, known);
     js_key(w, STR("notes"));
     js_array(w);
     if (known)

@@ -46,8 +46,10 @@ void api_get_system(struct api_call *c)
     js_kv_bool(&w, "stopping", sv->front->draining);
     js_kv_int(&w, "calls_in_flight", lanes.in_flight);
     js_kv_bool(&w, "store_healthy", sv->lanes && lanes_healthy(sv->lanes));
-    if (api_is_local(c))
+    if (api_is_local(c)) {
         js_kv_string(&w, "database", sv->database);
+        js_kv_string(&w, "config", c->config->identity.path);
+    }
     write_limits(&w, c);
     js_object_end(&w);
     api_job_end(j, 200, STR_NONE);

@@ -206,10 +206,12 @@ bool cli_parse(struct cli *ret, const struct cli_command *command, int argc, cha
     bool flags = true;
 
     ret->command = command;
+    ret->n_before_dashes = -1;
     for (int i = 0; i < argc; i++) {
         bool is_flag = flags && argv[i][0] == '-' && argv[i][1];
         if (is_flag && strcmp(argv[i], "--") == 0) {
             flags = false;
+            ret->n_before_dashes = ret->n_args;
         } else if (is_flag && (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)) {
             *ret_status = print_help(ret);
             return false;

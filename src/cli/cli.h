@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 #define CLI_MAX_FLAGS 64
-#define CLI_MAX_ARGS 16
+#define CLI_MAX_ARGS 256 /* a command behind `--` may have many */
 
 struct cli;
 
@@ -21,7 +21,7 @@ struct cli_flag {
 
 struct cli_command {
     const char *name;
-    const char *group;   /* "Run", "Look", "Help" */
+    const char *group;   /* "Run", "Connect", "Look", "Help" */
     const char *usage;   /* the arguments after the name */
     const char *summary; /* one line */
     const char *examples[2];
@@ -39,6 +39,7 @@ struct cli {
     struct arena *mem;
     const char *args[CLI_MAX_ARGS]; /* positional */
     int n_args;
+    int n_before_dashes; /* arguments before `--`; -1: there was no `--` */
     struct {
         const char *name, *value;
     } given[CLI_MAX_FLAGS];
@@ -89,6 +90,8 @@ must_check bool cli_help_page(const char *name, struct buf *out);
 
 int cmd_up(struct cli *cli);
 int cmd_stdio(struct cli *cli);
+int cmd_add(struct cli *cli);
+int cmd_remove(struct cli *cli);
 int cmd_config(struct cli *cli);
 int cmd_audit(struct cli *cli);
 int cmd_key(struct cli *cli);

@@ -196,7 +196,8 @@ static bool load(struct stdio *s, struct gateway_options *ret, struct error *err
 
 static int serve(struct stdio *s)
 {
-    struct gateway_options options = {.data_dir = s->data_dir, .ends_with_pipes = true};
+    struct gateway_options options = {
+        .data_dir = s->data_dir, .only_control_socket = true, .ends_with_pipes = true};
     struct error err;
 
     if (!datadir_own(s->data_dir, &options.datadir, &err))

@@ -52,6 +52,22 @@ static const struct cli_flag stdio_flags[] = {
     {"--log-level", "LEVEL", "debug, info, warn or error (default: warn)"},
     END,
 };
+static const struct cli_flag add_flags[] = {
+    {"-e", "NAME=VALUE", "variable of the server's environment; may be repeated"},
+    {"--env", "NAME=VALUE", "the same as -e"},
+    {"-H", "'NAME: VALUE'", "header of requests to the URL; may be repeated"},
+    {"--header", "'NAME: VALUE'", "the same as -H"},
+    {"-t", "KIND", "transport of the URL: http, or sse for the one of 2024 (default: http)"},
+    {"--transport", "KIND", "the same as -t"},
+    {"--plain", NULL, "allow a value that looks like a secret in the file, in clear"},
+    {"--no-check", NULL, "add the server without connecting to it"},
+    {"--replace", NULL, "replace a server of the same name"},
+    CONFIG_FLAG,
+    DATA_FLAG,
+    JSON_FLAG,
+    END,
+};
+static const struct cli_flag remove_flags[] = {CONFIG_FLAG, DATA_FLAG, JSON_FLAG, END};
 static const struct cli_flag config_flags[] = {CONFIG_FLAG, JSON_FLAG, END};
 static const struct cli_flag json_flags[] = {JSON_FLAG, END};
 static const struct cli_flag help_flags[] = {
@@ -157,6 +173,27 @@ static const struct cli_command own[] = {
         .examples = {"holdfast stdio --server files", "holdfast stdio --search"},
         .flags = stdio_flags,
         .run = cmd_stdio,
+    },
+    {
+        .name = "add",
+        .group = "Connect",
+        .usage = "NAME [-e NAME=VALUE] [-H 'NAME: VALUE'] [-t http|sse] (URL | -- COMMAND "
+                 "[ARGUMENTS])",
+        .summary = "Connect to a server, and add it to the configuration file.",
+        .examples = {"holdfast add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
+                     "holdfast add tickets https://tickets.example/mcp -H 'Authorization: Bearer "
+                     "${TICKETS_TOKEN}'"},
+        .flags = add_flags,
+        .run = cmd_add,
+    },
+    {
+        .name = "remove",
+        .group = "Connect",
+        .usage = "NAME [--config FILE]",
+        .summary = "Take a server out of the configuration file.",
+        .examples = {"holdfast remove files", "holdfast remove files --config ./holdfast.json"},
+        .flags = remove_flags,
+        .run = cmd_remove,
     },
     {
         .name = "config",
@@ -295,7 +332,7 @@ void cli_help_command(const struct cli_command *c, struct buf *out)
 
 void cli_help_all(struct buf *out)
 {
-    static const char *const groups[] = {"Run", "Look", "Help"};
+    static const char *const groups[] = {"Run", "Connect", "Look", "Help"};
     const struct cli_command *c;
 
     buf_addz(out, "Holdfast: the session layer for MCP.\n\nusage: holdfast COMMAND [flags]\n");

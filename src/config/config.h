@@ -257,6 +257,12 @@ must_check bool config_load(const struct config_source *source, struct config **
 /* Identifies the file that config_load() would read, without parsing it.  *ret is in mem. */
 must_check bool config_identify(const struct config_source *source, struct arena *mem,
                                 struct config_identity *ret, struct error *err);
+/* The file that config_load() would read, and its text, in mem.  While there is none: *ret_text is
+ * absent, and *ret_path is the file to create, in the user's configuration directory. */
+must_check bool config_find_file(const struct config_source *source, struct arena *mem,
+                                 struct str *ret_path, struct str *ret_text, struct error *err);
+/* Whether a header, variable or argument of this name usually holds a secret. */
+bool credential_is_named(struct str name);
 /* Parses `text` as the content of `file`; for tests, fuzzing and reload. */
 must_check bool config_parse(struct str text, struct str file, const struct config_source *source,
                              struct config **ret, struct error *err);

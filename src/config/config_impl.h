@@ -297,8 +297,6 @@ void notes_finish(struct reading *r);
 /* credential.c */
 /* Appends the content of a credential.  Returns NULL, or the reason of the failure. */
 const char *credential_add(struct str name, struct buf *out) must_check;
-/* Whether a header, variable or argument of this name usually holds a secret. */
-bool credential_is_named(struct str name);
 /* If `name` usually holds a secret, records that the file contains the value `v` literally. */
 void credential_note_literal(const struct js_binding *b, struct str name, const struct js_node *v);
 void credential_check_mode(struct config *c, unsigned mode); /* mode of the configuration file */

@@ -76,6 +76,7 @@ struct wanted {
     struct arena *mem;
     struct config **config;           /* NULL: only the identity is wanted */
     struct config_identity *identity; /* NULL: use the identity in the configuration */
+    struct str *text;                 /* NULL: the text is not wanted */
 };
 
 static void identify(const char *path, struct str text, struct arena *mem,
@@ -97,6 +98,8 @@ static bool load_text(struct wanted *w, const char *path, struct str text, int f
 
     if (!w->config) {
         identify(path, text, w->mem, w->identity);
+        if (w->text)
+            *w->text = arena_dup(w->mem, text);
         return true;
     }
     if (!config_parse(text, str_of(path), w->source, w->config, err))
@@ -170,7 +173,8 @@ static bool find(struct wanted *w, struct error *err)
 
     if (w->source && w->source->file.p)
         return load_named(w, w->source->file, w->source->must_exist, err);
-    return from_env.n > 0 ? load_named(w, from_env, true, err) : search(w, err);
+    /* A command that makes the file may be told its name before it exists. */
+    return from_env.n > 0 ? load_named(w, from_env, !w->text, err) : search(w, err);
 }
 
 bool config_load(const struct config_source *source, struct config **ret, struct error *err)
@@ -188,6 +192,31 @@ bool config_identify(const struct config_source *source, struct arena *mem,
     struct wanted w = {.source = source, .mem = mem, .identity = ret};
 
     return find(&w, err);
+}
+
+/* The file to create: as it was named, or in the user's configuration directory. */
+static struct str new_file(const struct config_source *source, struct arena *mem)
+{
+    struct str from_env = str_of(getenv("HOLDFAST_CONFIG"));
+
+    if (source->file.p || from_env.n)
+        return arena_dup(mem, source->file.p ? source->file : from_env);
+    return xdg_path(mem, "XDG_CONFIG_HOME", ".config", "holdfast/holdfast.json");
+}
+
+bool config_find_file(const struct config_source *source, struct arena *mem, struct str *ret_path,
+                      struct str *ret_text, struct error *err)
+{
+    struct config_identity identity = {0};
+    struct wanted w = {.source = source, .mem = mem, .identity = &identity, .text = ret_text};
+
+    *ret_text = STR_NONE;
+    if (!find(&w, err))
+        return false;
+    *ret_path = identity.path.p ? identity.path : new_file(source, mem);
+    return ret_path->p ||
+           error_set(err, ERR_CONFIG,
+                     "there is no configuration file, and HOME is not set; name one with --config");
 }
 
 bool config_data_dir(struct str flag, struct arena *mem, struct str *ret, struct error *err)

@@ -72,6 +72,7 @@ struct catalog {
     struct catalog_words *words; /* index of its tools for ranking (profile/rank_index.c) … */
     void (*free_words)(struct catalog_words *w); /* … and the function that frees it */
     int64_t filled_ms;                           /* monotonic */
+    int64_t took_ms;                             /* duration of the probe */
     char fault[256];                             /* the text of tools_fault */
     unsigned edition; /* number of changes since then in how tools are shown */
 };

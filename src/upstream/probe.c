@@ -159,6 +159,7 @@ static void probe_finish(struct probe *p, const struct error *err)
         u->waited_until_ms = u->unread ? u->waited_until_ms : 0;
         catalog_unref(u->catalog);
         u->catalog = p->catalog;
+        u->catalog->took_ms = loop_now_ms(u->set->loop) - u->probed_since_ms;
         u->n_same = 0;
         if (decides_anew)
             eras_forget(u->set->eras, u->config->name);

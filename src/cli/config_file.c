@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/config_file.h"
+
+#include "cli/control.h"
+#include "cli/source.h"
+#include "config/config.h"
+#include "config/datadir.h"
+#include "config/edit.h"
+#include "json/read.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+static struct config_source source_of(const struct cli *cli)
+{
+    return (struct config_source){.file = str_of(cli_flag(cli, "--config"))};
+}
+
+/* Whether `holdfast up` could use the text. */
+static bool is_usable(struct str text, struct str path, struct error *err)
+{
+    struct config *parsed;
+
+    if (!config_parse(text, path, &(struct config_source){0}, &parsed, err))
+        return false;
+    config_unref(parsed);
+    return true;
+}
+
+bool config_file_open(struct cli *cli, struct config_file *ret, struct error *err)
+{
+    struct config_source source = source_of(cli);
+
+    if (!config_find_file(&source, cli->mem, &ret->path, &ret->text, err))
+        return false;
+    return !ret->text.p || is_usable(ret->text, ret->path, err) ||
+           error_wrap(err, "the configuration has a mistake; correct it first");
+}
+
+bool config_file_has(struct cli *cli, const struct config_file *f, const struct str *path, size_t n)
+{
+    struct js_doc doc;
+
+    if (!f->text.p || !js_parse(f->text, &js_limits_config, cli->mem, &doc, NULL))
+        return false;
+    const struct js_node *v = js_root(&doc);
+    for (size_t i = 0; v && i < n; i++)
+        v = js_get(&doc, v, path[i]);
+    return v != NULL;
+}
+
+bool config_file_change(struct cli *cli, struct config_file *f, const struct str *path, size_t n,
+                        struct str value, struct error *err)
+{
+    struct str before = f->text.p ? f->text : STR("{}\n");
+    struct buf out;
+    bool found;
+
+    buf_init_secret(&out, SIZE_MAX / 4);
+    bool ok = value.p ? config_edit_set(before, path, n, value, &out, err)
+                      : config_edit_remove(before, path, n, &out, &found, err);
+    if (ok && !is_usable(buf_str(&out), f->path, err))
+        ok = error_wrap(err, "nothing was written");
+    if (ok)
+        ok = config_edit_write(f->path.p, f->text, buf_str(&out), err);
+    if (ok)
+        f->text = arena_dup(cli->mem, buf_str(&out));
+    buf_release(&out);
+    return ok;
+}
+
+/* The file that the running Holdfast reads; absent: built-in defaults, or it did not answer. */
+static struct str file_of_daemon(struct cli *cli, struct str data_dir)
+{
+    struct str path = STR_NONE, json;
+    struct control *control;
+    struct js_doc doc;
+    struct error err;
+
+    if (!control_open_socket(data_dir, &control, &err))
+        return STR_NONE;
+    if (control_get(control, STR("/api/v1/system"), cli->mem, &json, &err) &&
+        source_parse(json, cli->mem, &doc, &err))
+        path = js_text(&doc, js_get(&doc, js_root(&doc), STR("config")), cli->mem);
+    control_close(control);
+    return path;
+}
+
+struct str config_file_reload(struct cli *cli, const struct config_file *f)
+{
+    struct str data_dir, theirs;
+    char *own = realpath(f->path.p, NULL);
+    struct error err;
+    int pid;
+
+    struct str mine = arena_dup(cli->mem, own ? str_of(own) : f->path);
+    free(own);
+    if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &data_dir, &err) ||
+        (pid = datadir_owner(data_dir)) <= 0)
+        return STR_NONE;
+    theirs = file_of_daemon(cli, data_dir);
+    if (theirs.p && !str_eq(theirs, mine))
+        return arena_printf(cli->mem,
+                            "the running Holdfast (pid %d) reads %.*s, so it does not see this "
+                            "change; name that file with --config",
+                            pid, STR_ARG(theirs));
+    if (kill(pid, SIGHUP) != 0)
+        return arena_printf(cli->mem,
+                            "the running Holdfast (pid %d) belongs to another user; make it read "
+                            "the file again with `kill -HUP %d`",
+                            pid, pid);
+    return arena_printf(cli->mem, "the running Holdfast (pid %d) reads the file again", pid);
+}

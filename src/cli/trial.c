@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Holdfast of a trial is a child process.  It gets the configuration in its memory, dies with
+ * this process, and is asked over its control socket. */
+#include "cli/trial.h"
+
+#include "base/clock.h"
+#include "cli/control.h"
+#include "cli/source.h"
+#include "config/datadir.h"
+#include "gateway.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TRIAL_MS 120000
+#define END_MS 15000 /* for the child to end in order */
+#define PAUSE_MS 30
+#define SLOW_MS 1500 /* after this time the user is told what Holdfast waits for */
+
+struct trial_place {
+    char dir[256];
+    pid_t gateway;
+    int64_t began_ms;
+    bool is_slow; /* the user was told */
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal unused_arg)
+{
+    interrupted = 1;
+}
+
+/* In the child process. */
+static int serve(struct trial_place *p, struct str config_json, struct arena *mem)
+{
+    struct gateway_options options = {.data_dir = str_of(p->dir), .only_control_socket = true};
+    struct error err;
+
+    if (!database_choose(STR_NONE, options.data_dir, mem, &options.database, &err) ||
+        !config_parse(config_json, STR_NONE, &(struct config_source){0}, &options.config, &err))
+        return error_info(err.code)->exit_status;
+    return gateway_run(&options);
+}
+
+static void become_gateway(struct trial_place *p, struct str config_json, struct arena *mem,
+                           pid_t parent)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    signal(SIGINT, SIG_DFL);
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 ||
+        dup2(nothing, STDOUT_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0)
+        _exit(1);
+    exit(serve(p, config_json, mem));
+}
+
+static bool start(struct trial_place *p, struct str config_json, struct arena *mem,
+                  struct error *err)
+{
+    const char *top = getenv("TMPDIR");
+    pid_t self = getpid();
+
+    snprintf(p->dir, sizeof(p->dir), "%.200s/holdfast-trial-XXXXXX", top && *top ? top : "/tmp");
+    if (!mkdtemp(p->dir)) {
+        p->dir[0] = 0;
+        return error_sys(err, ERR_INTERNAL, errno, "cannot make a temporary directory");
+    }
+    p->began_ms = clock_mono_ms();
+    p->gateway = fork();
+    if (p->gateway == 0)
+        become_gateway(p, config_json, mem, self);
+    return p->gateway > 0 || error_sys(err, ERR_INTERNAL, errno, "cannot start a process");
+}
+
+static int remove_one(const char *path, const struct stat *st unused_arg, int kind unused_arg,
+                      struct FTW *walk unused_arg)
+{
+    return remove(path);
+}
+
+static void end(struct trial_place *p)
+{
+    int64_t until = clock_mono_ms() + END_MS;
+
+    if (p->gateway > 0) {
+        kill(p->gateway, SIGTERM);
+        while (waitpid(p->gateway, NULL, WNOHANG) == 0 && clock_mono_ms() < until)
+            (void)poll(NULL, 0, PAUSE_MS);
+        if (clock_mono_ms() >= until) {
+            kill(p->gateway, SIGKILL);
+            waitpid(p->gateway, NULL, 0);
+        }
+    }
+    if (p->dir[0])
+        nftw(p->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Waits a little; false when the user interrupted, or the time is over. */
+static bool pause_more(struct trial_place *p, struct cli *cli, struct str name, struct error *err)
+{
+    int64_t waited = clock_mono_ms() - p->began_ms;
+
+    if (interrupted)
+        return error_set(err, ERR_CANCELLED, "interrupted; nothing was changed");
+    if (waited > TRIAL_MS)
+        return error_set(err, ERR_UNREACHABLE,
+                         "the server did not answer within %d seconds; start it by hand to see "
+                         "why, or add it without a trial (--no-check)",
+                         TRIAL_MS / 1000);
+    if (waited > SLOW_MS && !p->is_slow && isatty(STDERR_FILENO) && !cli_flag(cli, "--json")) {
+        fprintf(stderr, "waiting for %.*s (a first start may download the server)\n",
+                STR_ARG(name));
+        p->is_slow = true;
+    }
+    (void)poll(NULL, 0, PAUSE_MS);
+    return true;
+}
+
+static int64_t number(const struct js_doc *doc, const char *name)
+{
+    int64_t n = 0;
+
+    return js_to_i64(doc, js_get(doc, js_root(doc), str_of(name)), &n) ? n : 0;
+}
+
+/* Whether the probe has ended; with *err set when the server failed. */
+static bool read_state(struct str json, struct arena *mem, struct trial *ret, bool *ret_ok,
+                       struct error *err)
+{
+    struct js_doc doc;
+
+    if (!source_parse(json, mem, &doc, err)) {
+        *ret_ok = false;
+        return true;
+    }
+    const struct js_node *root = js_root(&doc);
+    struct str state = source_text(&doc, root, "state", mem),
+               reason = source_text(&doc, root, "reason", mem),
+               last_error = source_text(&doc, root, "last_error", mem);
+    *ret_ok = js_get(&doc, root, STR("era")) != NULL;
+    if (*ret_ok) {
+        *ret = (struct trial){.tools = number(&doc, "tools"),
+                              .prompts = number(&doc, "prompts"),
+                              .resources = number(&doc, "resources"),
+                              .version = source_text(&doc, root, "protocol_version", mem),
+                              .took_ms = number(&doc, "probe_ms")};
+        return true;
+    }
+    if (!last_error.n && !str_eq(state, STR("down")))
+        return false;
+    return error_set(err, ERR_UNREACHABLE, "%.*s", STR_ARG(last_error.n ? last_error : reason)),
+           true;
+}
+
+static bool ask(struct trial_place *p, struct cli *cli, struct str name, struct trial *ret,
+                struct error *err)
+{
+    struct str path = arena_printf(cli->mem, "/api/v1/servers/%.*s",
+                                   STR_ARG(source_encoded(name, cli->mem))),
+               json;
+    struct control *control = NULL;
+    bool ok = false, ended = false;
+
+    while (!ended) {
+        if (waitpid(p->gateway, NULL, WNOHANG) == p->gateway) {
+            p->gateway = 0;
+            error_set(err, ERR_INTERNAL,
+                      "the trial of the server could not be started; add it without one "
+                      "(--no-check) and look at `holdfast up`");
+            break;
+        }
+        if (!control && !control_open_socket(str_of(p->dir), &control, err))
+            control = NULL;
+        if (control && control_get(control, path, cli->mem, &json, err))
+            ended = read_state(json, cli->mem, ret, &ok, err);
+        if (!ended && !pause_more(p, cli, name, err))
+            break;
+    }
+    if (control)
+        control_close(control);
+    return ok;
+}
+
+bool trial_run(struct cli *cli, struct str name, struct str config_json, struct trial *ret,
+               struct error *err)
+{
+    struct trial_place p = {0};
+    struct sigaction act = {.sa_handler = on_interrupt}, before;
+
+    interrupted = 0;
+    sigaction(SIGINT, &act, &before);
+    bool ok = start(&p, config_json, cli->mem, err) && ask(&p, cli, name, ret, err);
+    end(&p);
+    sigaction(SIGINT, &before, NULL);
+    return ok;
+}

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""holdfast add and remove: a server is tried, written to the file that Holdfast reads, and taken out again."""
+import json
+import os
+import subprocess
+
+import pytest
+from harness import BINARY, DEADLINE_S, wait_for
+
+COMMENTED = '''{
+  // our servers
+  "mcpServers": {
+    "first": { "command": "/bin/cat" }, // keep me
+  },
+}
+'''
+
+
+class Shell:
+    """Commands in a home of their own."""
+
+    def __init__(self, folder):
+        self.home = str(folder / 'home')
+        os.mkdir(self.home)
+        self.file = os.path.join(self.home, '.config/holdfast/holdfast.json')
+        self.env = {**os.environ, 'HOME': self.home}
+        for name in ('HOLDFAST_CONFIG', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME'):
+            self.env.pop(name, None)
+
+    def run(self, *words):
+        return subprocess.run([BINARY, *words], cwd=self.home, env=self.env, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=DEADLINE_S * 3)
+
+    def text(self):
+        with open(self.file, encoding='utf-8') as file:
+            return file.read()
+
+    def write(self, text):
+        os.makedirs(os.path.dirname(self.file), exist_ok=True)
+        with open(self.file, 'w', encoding='utf-8') as file:
+            file.write(text)
+
+
+@pytest.fixture
+def shell(tmp_path):
+    return Shell(tmp_path)
+
+
+def command_of(entry):
+    return [entry['command'], *entry.get('args', [])]
+
+
+def test_add__connects_says_what_it_found_and_writes_a_file_that_up_reads(shell, stdio_server):
+    entry, _ = stdio_server('rec')
+    done = shell.run('add', 'rec', '--', *command_of(entry))
+    assert done.returncode == 0, done.stderr
+    assert '✔ rec' in done.stdout and 'speaks 20' in done.stdout and 'connected in' in done.stdout
+    written = json.loads(shell.text())['mcpServers']['rec']
+    assert os.path.isabs(written['command']) and written['env']['PATH'] == shell.env['PATH']
+    assert shell.run('config', 'check').returncode == 0
+
+
+def test_add__tells_the_numbers_as_json(shell, stdio_server):
+    entry, _ = stdio_server('rec')
+    done = shell.run('add', 'rec', '--json', '--', *command_of(entry))
+    told = json.loads(done.stdout)
+    assert told['server'] == 'rec' and told['tools'] > 0 and told['protocol_version'] and told['file'] == shell.file
+
+
+def test_add__of_a_url_connects_too(shell, http_server):
+    server = http_server('web')
+    done = shell.run('add', 'web', server.entry()['url'])
+    assert done.returncode == 0, done.stderr
+    assert json.loads(shell.text())['mcpServers']['web'] == {'url': server.entry()['url']}
+
+
+def test_add__of_a_server_that_does_not_start_changes_nothing_and_quotes_it(shell):
+    done = shell.run('add', 'bad', '--', 'sh', '-c', 'echo no licence found >&2; exit 3')
+    assert done.returncode == 4
+    assert 'no licence found' in done.stderr and '--no-check' in done.stderr
+    assert not os.path.exists(shell.file)
+    assert shell.run('add', 'bad', '--no-check', '--', 'sh', '-c', 'exit 3').returncode == 0
+    assert 'bad' in json.loads(shell.text())['mcpServers']
+
+
+def test_add__keeps_comments_and_remove_restores_the_bytes(shell, stdio_server):
+    entry, _ = stdio_server('rec')
+    shell.write(COMMENTED)
+    assert shell.run('add', 'rec', '--', *command_of(entry)).returncode == 0
+    assert '// our servers' in shell.text() and '// keep me' in shell.text() and '"rec"' in shell.text()
+    assert shell.run('remove', 'rec').returncode == 0
+    assert shell.text() == COMMENTED
+
+
+def test_add__does_not_replace_a_server_unless_asked(shell):
+    shell.write(COMMENTED)
+    done = shell.run('add', 'first', '--no-check', '--', '/bin/true')
+    assert done.returncode == 6 and '--replace' in done.stderr
+    assert shell.text() == COMMENTED
+    assert shell.run('add', 'first', '--no-check', '--replace', '--', '/bin/true').returncode == 0
+    assert '/bin/true' in shell.text() and '// our servers' in shell.text()
+
+
+@pytest.mark.parametrize('words', [
+    ('-e', 'GH_TOKEN=canary-7711', '--', '/bin/true'),
+    ('--', '/bin/true', '--api-key', 'canary-7711'),
+    ('-H', 'Authorization: Bearer canary-7711', 'http://127.0.0.1:1/mcp'),
+    ('http://127.0.0.1:1/mcp?api_key=canary-7711',),
+])
+def test_add__does_not_write_a_secret_in_clear_unless_asked(shell, words):
+    done = shell.run('add', 'x', '--no-check', *words)
+    assert done.returncode == 1 and '--plain' in done.stderr and 'canary' not in done.stderr
+    assert not os.path.exists(shell.file)
+    assert shell.run('add', 'x', '--no-check', '--plain', *words).returncode == 0
+    assert 'canary-7711' in shell.text()
+
+
+@pytest.mark.parametrize('words, says', [
+    ((), 'a name, and a URL or a command'),
+    (('x', 'npx'), 'behind --'),
+    (('x', 'http://a.example/', 'more'), 'one URL'),
+    (('x', '-e', 'A', '--', '/bin/true'), 'NAME=VALUE'),
+    (('x', '-H', 'A: b', '--', '/bin/true'), '-H is for URLs'),
+    (('x', '-t', 'carrier', 'http://a.example/'), 'http or sse'),
+])
+def test_add__refuses_a_wrong_command_line_with_a_way_out(shell, words, says):
+    done = shell.run('add', *words)
+    assert done.returncode == 2 and says in done.stderr
+    assert not os.path.exists(shell.file)
+
+
+def test_add__refuses_a_name_that_no_server_may_have(shell):
+    done = shell.run('add', 'a__b', '--no-check', '--', '/bin/true')
+    assert done.returncode == 7 and 'a__b' in done.stderr
+    assert not os.path.exists(shell.file)
+
+
+def test_add__to_a_file_with_a_mistake_names_the_place_and_writes_nothing(shell):
+    shell.write('{ "mcpServers": { "x": { "comand": "y" } } }')
+    done = shell.run('add', 'z', '--no-check', '--', '/bin/true')
+    assert done.returncode == 7 and ':1:26:' in done.stderr.replace(' ', '')
+    assert shell.text() == '{ "mcpServers": { "x": { "comand": "y" } } }'
+
+
+def test_add__makes_a_running_holdfast_read_the_file_again(holdfast, stdio_server, shell):
+    entry, _ = stdio_server('rec')
+    hf = holdfast({}, {})
+    where = ('--config', hf.config_file, '--data', hf.data)
+    done = shell.run('add', 'rec', *where, '--', *command_of(entry))
+    assert done.returncode == 0 and 'reads the file again' in done.stdout, done.stderr
+    wait_for(lambda: hf.client('/mcp/rec').rpc('tools/list').status == 200, 'the new server to be served')
+    assert shell.run('remove', 'rec', *where).returncode == 0
+    wait_for(lambda: hf.client('/mcp/rec').rpc('tools/list').status == 404, 'the server to be gone')
+
+
+def test_remove__of_an_unknown_server_names_the_nearest(shell):
+    shell.write(COMMENTED)
+    done = shell.run('remove', 'frist')
+    assert done.returncode == 1 and 'did you mean "first"' in done.stderr
+    assert shell.text() == COMMENTED
