@@ -262,8 +262,8 @@ class Response:
 class Connection:
     """One socket; requests leave as the very bytes given, responses are read strictly."""
 
-    def __init__(self, port, timeout=DEADLINE_S, tls=None):
-        self.socket = socket.create_connection(('127.0.0.1', port), timeout=timeout)
+    def __init__(self, port, timeout=DEADLINE_S, tls=None, source=None):
+        self.socket = socket.create_connection(('127.0.0.1', port), timeout=timeout, source_address=source and (source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:
             self.socket = tls.wrap_socket(self.socket, server_hostname='localhost')

@@ -36,7 +36,7 @@ def test_session__is_logged_when_it_is_made_by_its_row_id_and_never_by_its_handl
     client = hf.client('/mcp/sample')
     count(client)
     count(client)
-    line, = said(hf, 'Session created')
+    line, = wait_for(lambda: said(hf, 'Session created'), 'the log line')
     assert line['level'] == 'info' and UUID.fullmatch(line['session_id'])
     row, = rows(hf)
     assert line['session_id'] == row['id'] and line['tenant_id'] == 'default'
@@ -156,5 +156,5 @@ def test_metrics__count_what_rest_does_as_what_calls_do(rest):
     assert grown('tokens_used_total{tenant_id="default"}') == 42
     assert grown('sessions_terminated_total') == 1 and grown('session_duration_seconds_count') == 1
     assert grown('sessions_active') == 1 and grown('holdfast_sessions_counted{tenant_id="default"}') == 1
-    line, = said(hf, 'Session terminated')
+    line, = wait_for(lambda: said(hf, 'Session terminated'), 'the log line')
     assert line['reason'] == 'done' and line['session_id'] == two['id'] and line['tenant_id'] == 'default'

@@ -49,7 +49,7 @@ class World:
         self.keys['other'], self.keys['stranger'] = self.key('acme', 'member'), self.key('rival', 'admin')
         self.keys['nobody'], self.keys['liar'] = {}, {'Authorization': 'Bearer hf_' + 'a' * 12 + '_' + 'A' * 43}
         self.lines = {}
-        self.count = 0
+        self.count = self.lies = 0
         for text in ('one\n', 'two\n', 'The {++new ++}plan\n'):  # three revisions
             self.save(text)
             assert self.send('member', 'GET', f'/api/v1/docs/files/Lens/{DOCUMENT}').status == 200
@@ -79,6 +79,10 @@ class World:
         """On a connection of this thread's own, as long as the server keeps it."""
         data = raw if raw is not None else b'' if body is None else json.dumps(body).encode()
         fields = {**self.keys[who], **({} if data else {'Content-Type': None}), **(headers or {})}
+        if who == 'liar':  # each time from another address: invalid credentials are limited per address
+            self.lies += 1
+            with Connection(self.hf.port, source=f'127.0.{1 + self.lies // 250}.{1 + self.lies % 250}') as line:
+                return line.request(method, path, fields, data)
         thread = threading.get_ident()
         line = self.lines.pop(thread, None) or Connection(self.hf.port)
         reply = line.request(method, path, fields, data)
