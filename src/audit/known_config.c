@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The secrets of a configuration: every value of env and headers, and the secrets of issuers. */
+/* The secrets of a configuration: every value of env and headers, the sealed secrets in
+ * use, and the secrets of issuers. */
 #include "audit/known.h"
 
 #include "base/arena.h"
@@ -40,6 +41,9 @@ static void add_config(struct known *k, const struct config *c, struct arena *me
         add_pairs(k, "env", s->name, s->env, s->n_env, mem);
         add_pairs(k, "header", s->name, s->headers, s->n_headers, mem);
     }
+    for (size_t i = 0; i < c->n_secrets; i++)
+        known_add(k, c->secrets[i].value,
+                  arena_printf(mem, "secret %.*s", STR_ARG(c->secrets[i].name)));
     for (size_t i = 0; i < c->n_issuers; i++)
         for (size_t n = 0; n < c->issuers[i].n_keys; n++)
             known_add(k, c->issuers[i].keys[n].secret,

@@ -47,15 +47,21 @@ static void print_rotation(const struct rotation *r, bool json, struct buf *out)
     if (json)
         buf_addf(out,
                  "{\"master_id\":\"%s\",\"resumed\":%s,\"keys_wrapped\":%zu,\"keys_made\":%zu,"
-                 "\"sessions_sealed\":%zu,\"unreadable\":%zu}",
+                 "\"sessions_sealed\":%zu,\"unreadable\":%zu,\"secrets_sealed\":%zu,"
+                 "\"unreadable_secrets\":%zu}",
                  r->master_id, r->resumed ? "true" : "false", r->keys, r->made, r->rows,
-                 r->unusable);
+                 r->unusable, r->secrets, r->unusable_secrets);
     else
         buf_addf(out,
                  "%smaster key %s is in use: %zu keys of tenants wrapped again, %zu replaced, "
-                 "credentials of %zu sessions sealed again\n",
+                 "credentials of %zu sessions and %zu secrets sealed again\n",
                  r->resumed ? "completed an earlier rotation that was interrupted; " : "",
-                 r->master_id, r->keys, r->made, r->rows);
+                 r->master_id, r->keys, r->made, r->rows, r->secrets);
+    if (r->unusable_secrets && !json)
+        fprintf(stderr,
+                "%zu secrets of the configuration cannot be opened by any key here; set them again "
+                "with `holdfast secret set NAME`\n",
+                r->unusable_secrets);
     if (r->unusable && !json)
         fprintf(stderr,
                 "the credentials of %zu sessions cannot be opened by any key here; they were left "

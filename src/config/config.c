@@ -66,6 +66,7 @@ static const struct section {
     {"mcpServers", read_servers_once},
     {"servers", read_servers_once}, /* as VS Code writes it */
     {"holdfast", read_options},
+    {"inputs", inputs_read},
 };
 
 /* Other clients share the file, so an unknown top-level key may belong to them.  A key that looks

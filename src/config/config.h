@@ -29,6 +29,24 @@ enum server_audit { AUDIT_FULL, AUDIT_REDACTED, AUDIT_DIGEST, AUDIT_NONE };
 enum server_era { ERA_AUTO, ERA_LEGACY, ERA_MODERN };
 enum server_kind { SERVER_STDIO, SERVER_HTTP, SERVER_BUILTIN };
 
+/* The name of a secret in ${secret:NAME} or ${input:NAME}. */
+#define CONFIG_SECRET_NAME_MAX 64
+#define CONFIG_SECRET_BYTES_MAX (64u << 10)
+#define CONFIG_SECRETS_MAX 1000
+struct config_secret {
+    struct str name;
+    struct str value; /* absent: it is stored, but cannot be opened */
+};
+struct secret_use {
+    struct str name;
+    struct str at; /* "FILE:LINE:COLUMN" of the first value that uses it */
+    bool is_input; /* written ${input:NAME} */
+};
+/* An entry of "inputs", as VS Code writes them. */
+struct config_input {
+    struct str name, description; /* description may be absent */
+};
+
 struct server_config {
     struct str name;
     enum server_kind kind;
@@ -66,6 +84,10 @@ struct server_config {
     size_t n_only_tools;
     struct str *without_tools;
     size_t n_without_tools;
+    struct secret_use *secrets; /* each name once */
+    size_t n_secrets;
+    /* Why the server cannot be started, by config_resolve(); absent: it can. */
+    struct str refusal;
     /* Digest of the definition; a reload leaves servers with the same digest alone. */
     uint8_t definition[32];
     /* "FILE:LINE:COLUMN" for error messages; absent: the option is not set, or there is no file */
@@ -227,6 +249,10 @@ struct config {
     size_t n_servers;
     struct server_config *builtins; /* built-in servers, present in every configuration */
     size_t n_builtins;
+    struct config_input *inputs;
+    size_t n_inputs;
+    struct config_secret *secrets; /* those that config_resolve() filled in */
+    size_t n_secrets;
     struct str *notes;
     size_t n_notes; /* for example accepted but unused keys; logged once at start */
     /* The first secret that is written in the file itself; absent: none. */
@@ -254,6 +280,15 @@ struct config_source {
  * file:line:column and the nearest valid key.  The caller gets one reference. */
 must_check bool config_load(const struct config_source *source, struct config **ret,
                             struct error *err);
+/* 1 to CONFIG_SECRET_NAME_MAX letters, digits and . _ -; begins with a letter or _. */
+bool config_is_secret_name(struct str name);
+/* Replaces ${secret:NAME} and ${input:NAME} by the values of these secrets, which are copied, and
+ * computes the definitions of the servers again.  Sets the refusal of a server whose secret is
+ * missing or does not fit.  Once per configuration, before it is used. */
+void config_resolve(struct config *c, const struct config_secret *list, size_t n);
+bool config_uses_secrets(const struct config *c);
+/* Of an entry of "inputs"; absent: there is none. */
+struct str config_input_description(const struct config *c, struct str name);
 /* Identifies the file that config_load() would read, without parsing it.  *ret is in mem. */
 must_check bool config_identify(const struct config_source *source, struct arena *mem,
                                 struct config_identity *ret, struct error *err);

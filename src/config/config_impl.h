@@ -56,6 +56,8 @@ struct reading {
     struct config *config;
     struct str server; /* the entry being read, for messages; absent outside of entries */
     size_t expanded;   /* bytes of values that contained a variable */
+    struct secret_use *secrets; /* of the entry being read */
+    size_t n_secrets;
     /* Of the value being read; NULL when the value may not contain placeholders. */
     struct context_placeholders *placeholders;
     struct note *notes, **notes_end;
@@ -269,6 +271,19 @@ must_check bool env_file_read(const struct js_binding *b, const struct js_node *
 /* syntax.c: the error message for text that is not JSON; names other formats that it recognizes. */
 bool syntax_fault(struct str text, struct str file, const struct js_fault *fault,
                   struct error *err);
+
+/* secret.c */
+bool secret_is_reference(struct str inside); /* the text between the braces names a secret */
+/* Notes the secret that `inside` names.  Returns NULL, or the reason that it is invalid. */
+const char *secret_note(const struct js_binding *b, const struct js_node *v,
+                        struct str inside) must_check;
+/* The length of a valid reference at the start of the text; 0: there is none. */
+size_t secret_reference_length(struct str text);
+bool secret_has_reference(struct str text);
+/* Secrets are replaced in some options only. */
+must_check bool secret_check_places(const struct js_binding *b, const struct js_node *key,
+                                    const struct server_config *s, struct error *err);
+bool inputs_read(const struct js_binding *b, const struct js_node *key, struct error *err);
 
 /* context.c */
 bool context_is_key(struct str key);

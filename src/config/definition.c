@@ -76,6 +76,7 @@ void definition_compute(struct server_config *s)
     put_number(&out, (uint64_t)s->timeout_ms);
     put_texts(&out, s->only_tools, s->n_only_tools);
     put_texts(&out, s->without_tools, s->n_without_tools);
+    put_text(&out, s->refusal);
     sha256(buf_str(&out), s->definition);
     buf_release(&out);
 }

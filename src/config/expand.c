@@ -8,6 +8,8 @@
  *   ${workspaceFolderBasename}, ${userHome}, ${pathSeparator}, ${/}
  *                               predefined, as in editors
  *   ${credential:NAME}          content of a credential (credential.c)
+ *   ${secret:NAME}, ${input:NAME}
+ *                               stays as it is, until config_resolve() (secret.c)
  *   ${context:KEY}              stays a placeholder (context.c)
  *   $${                         a literal ${
  *
@@ -146,8 +148,6 @@ static bool predefined(const struct js_binding *b, struct str name, struct str *
 static const struct {
     const char *prefix, *words;
 } foreign[] = {
-    {"input:", "is a value that an editor asks for, which Holdfast cannot do; write ${env:NAME} "
-               "and set that variable, or name a file with \"envFile\""},
     {"command:", "is a command of an editor; write its result, or ${env:NAME}"},
     {"config:", "is a setting of an editor; write its value, or ${env:NAME}"},
     {"workspaceFolder:", "names a folder of an editor; write its path"},
@@ -187,6 +187,13 @@ static bool expand_one(const struct js_binding *b, const struct js_node *v, stru
             out->n);
         *rest = str_n(whole.p + end + 1, whole.n - end - 1);
         return !wrong || fault(b, v, err, wrong, str_n(whole.p, end + 1));
+    }
+    if (secret_is_reference(inside)) {
+        const char *wrong = secret_note(b, v, inside);
+        *rest = str_n(whole.p + end + 1, whole.n - end - 1);
+        if (wrong)
+            return fault(b, v, err, wrong, str_n(whole.p, end + 1));
+        return buf_try_add(out, whole.p, end + 1) || too_long(b, v, err);
     }
     if (predefined(b, inside, &value)) {
         *rest = str_n(whole.p + end + 1, whole.n - end - 1);

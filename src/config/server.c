@@ -190,8 +190,11 @@ static bool read_entry(const struct js_binding *b, const struct js_node *key, st
     draft.server.kind = s->kind;
     s->sse = s->kind == SERVER_HTTP && str_eq(draft.type, STR("sse"));
     s->takes_context = server_takes_context(s);
+    s->secrets = r->secrets;
+    s->n_secrets = r->n_secrets;
     expand_homes(s, b->mem);
-    if (!check_credential(b, key, s, err) || !check_context(b, key, s, err))
+    if (!check_credential(b, key, s, err) || !check_context(b, key, s, err) ||
+        !secret_check_places(b, key, s, err))
         return false;
     note_type(r, &draft);
     note_misfits(r, s);
@@ -230,6 +233,8 @@ static bool read_one(const struct js_binding *b, const struct js_node *key, stru
     if (!check_twin(b, key, name, err))
         return false;
     r->server = name;
+    r->secrets = NULL;
+    r->n_secrets = 0;
     ok = read_entry(b, key, err);
     r->server = STR_NONE;
     return ok;

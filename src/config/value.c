@@ -215,7 +215,8 @@ bool option_read_url(const struct js_binding *b, const struct js_field *f, const
 
     if (!field_string(b, f, v, &url, err))
         return false;
-    complaint = value_url_complaint(url);
+    /* With a secret in it, it is checked when the secret is known. */
+    complaint = secret_has_reference(url) ? NULL : value_url_complaint(url);
     if (complaint)
         return js_bind_fault(b, v, err, "\"%s\" %s", f->name, complaint);
     if (((struct str *)place)->p)

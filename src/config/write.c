@@ -9,11 +9,12 @@
 
 #define MASK "***"
 
-/* Escapes a literal ${ as $${. */
+/* Escapes a literal ${ as $${.  A secret is written by its name. */
 static void add_text(struct buf *out, struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '$' && i + 1 < s.n && s.p[i + 1] == '{')
+        if (s.p[i] == '$' && i + 1 < s.n && s.p[i + 1] == '{' &&
+            !secret_reference_length(str_n(s.p + i, s.n - i)))
             buf_addc(out, '$');
         buf_addc(out, s.p[i]);
     }
@@ -68,7 +69,8 @@ static void write_args(struct js_writer *w, const struct str *args, size_t n)
     for (size_t i = 0; i < n; i++) {
         size_t equals = str_find(args[i], '=');
         bool secret = credential_is_named(str_n(args[i].p, equals));
-        if (mask_next)
+        bool is_reference = args[i].n && secret_reference_length(args[i]) == args[i].n;
+        if (mask_next && !is_reference)
             js_string(w, STR(MASK));
         else if (secret && equals < args[i].n)
             js_string(w, STR(MASK));
@@ -144,7 +146,8 @@ static void write_pairs(struct js_writer *w, const struct js_field *f, const voi
         if (pairs[i].is_from_file)
             continue;
         js_key(w, pairs[i].name);
-        if (credential_is_named(pairs[i].name))
+        bool is_reference = secret_reference_length(pairs[i].value) == pairs[i].value.n;
+        if (credential_is_named(pairs[i].name) && !(is_reference && pairs[i].value.n))
             js_string(w, STR(MASK));
         else
             write_value(w, &pairs[i]);

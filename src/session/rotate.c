@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "crypto/hash.h"
 #include "crypto/master.h"
+#include "session/config_secrets.h"
 #include "session/sealed.h"
 #include "store/claim.h"
 
@@ -247,6 +248,54 @@ static bool reseal_all(struct rotating *r, bool *ret_stale, struct error *err)
     return ok;
 }
 
+/* Secrets of the configuration.  They are put again with their times. */
+
+static bool reseal_secret_page(struct rotating *r, const struct secret_row *rows, size_t n,
+                               struct arena *mem, struct error *err)
+{
+    struct secret_row *fresh = arena_zalloc(mem, BATCH * sizeof(*fresh));
+    struct store_op ops[BATCH];
+    size_t at = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct session_row place = {.tenant = STR(CONFIG_SECRETS_TENANT), .id = rows[i].name};
+        fresh[at] = rows[i];
+        if (!seal_again(r, &place, STR(SEALED_FIELD_SECRET), rows[i].sealed, mem, &fresh[at].sealed,
+                        err))
+            return false;
+        if (!fresh[at].sealed.p)
+            continue;
+        ops[at] =
+            (struct store_op){.kind = OP_SECRET_PUT, .secret = &fresh[at], .max_counted = -1};
+        at++;
+    }
+    if (!write_all(r, ops, at, err))
+        return false;
+    r->progress->secrets += at;
+    return true;
+}
+
+static bool reseal_secrets(struct rotating *r, struct error *err)
+{
+    char after[CONFIG_SECRET_NAME_MAX + 1] = "";
+    size_t n = 1, unusable = r->progress->unusable;
+    bool ok = true;
+
+    while (ok && n > 0) {
+        struct arena *mem = arena_new(PAGE_BYTES);
+        struct secret_row *rows = NULL;
+        ok = store_secrets_page(r->store, *after ? str_of(after) : STR_NONE, BATCH, mem, &rows, &n,
+                                err) &&
+             (n == 0 || reseal_secret_page(r, rows, n, mem, err));
+        if (ok && n > 0)
+            snprintf(after, sizeof(after), "%.*s", STR_ARG(rows[n - 1].name));
+        arena_free(mem);
+    }
+    r->progress->unusable_secrets = r->progress->unusable - unusable;
+    r->progress->unusable = unusable;
+    return ok;
+}
+
 /* Processes rows again that were changed meanwhile. */
 static bool reseal(struct rotating *r, struct error *err)
 {
@@ -299,7 +348,7 @@ bool rotate_master(struct store *store, struct str path, struct str text, bool w
 
     *ret = (struct rotation){0};
     bool ok = begin(path, text, &r, err) &&
-              (!with_rows || (each_page(&r, renew_page, err) && reseal(&r, err))) &&
+              (!with_rows || (each_page(&r, renew_page, err) && reseal(&r, err) && reseal_secrets(&r, err))) &&
               each_page(&r, wrap_page, err) && claim_new(&r, path, err);
     if (ok)
         snprintf(ret->master_id, sizeof(ret->master_id), "%.*s", STR_ARG(master_id(r.master)));

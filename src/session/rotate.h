@@ -17,6 +17,8 @@ struct rotation {
     size_t made;     /* new keys of tenants */
     size_t rows;     /* sessions sealed again */
     size_t unusable; /* sessions with credentials that no key opens; left unchanged */
+    size_t secrets;  /* secrets of the configuration sealed again … */
+    size_t unusable_secrets; /* … and those that no key opens */
     char master_id[24];
 };
 /* `path` is the file, `text` the new key (absent: a random key).  reseal: tenants also get new

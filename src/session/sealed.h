@@ -14,6 +14,7 @@
 
 #define SEALED_FIELD_AUTH "passthrough_auth"
 #define SEALED_FIELD_CONTEXT "profile_context"
+#define SEALED_FIELD_SECRET "secret" /* of the configuration; the session is the secret's name */
 
 struct sealed {
     struct str key_id;

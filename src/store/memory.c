@@ -203,6 +203,7 @@ static size_t tables_of(struct memory_store *s, struct mem_table ret[MEM_TABLES_
         TABLE(users, n_users),
         TABLE(keys, n_keys),
         TABLE(tenant_keys, n_tenant_keys),
+        TABLE(secrets, n_secrets),
         TABLE(logins, n_logins),
         TABLE(contexts, n_contexts),
         TABLE(idempotency, n_idempotency),
@@ -451,6 +452,7 @@ static void close_memory(struct store *store)
     free(s->users);
     free(s->keys);
     free(s->tenant_keys);
+    free(s->secrets);
     free(s->tools);
     free(s->servers);
     free(s->logins);

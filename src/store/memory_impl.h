@@ -42,6 +42,8 @@ struct memory_store {
     size_t n_keys, cap_keys;
     struct tenant_key_row *tenant_keys;
     size_t n_tenant_keys, cap_tenant_keys;
+    struct secret_row *secrets;
+    size_t n_secrets, cap_secrets;
     struct login_row *logins;
     size_t n_logins, cap_logins;
     struct context_row *contexts;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tenants' keys and sealed credentials in the memory store.  The caller of a verb holds the lock;
+/* Tenants' keys, sealed credentials and sealed secrets in the memory store.  The caller of a verb holds the lock;
  * reads take it. */
 #include "store/memory_impl.h"
 
@@ -113,6 +113,75 @@ static bool tenant_keys_page(struct store *store, struct store_call *c, struct e
     return true;
 }
 
+/* Secrets of the configuration. */
+
+static const size_t secret_texts[] = {
+    offsetof(struct secret_row, name),
+    offsetof(struct secret_row, sealed),
+};
+
+static struct secret_row *find_secret(struct memory_store *s, struct str name)
+{
+    for (size_t i = 0; i < s->n_secrets; i++)
+        if (str_eq(s->secrets[i].name, name))
+            return &s->secrets[i];
+    return NULL;
+}
+
+static enum verdict secret_put(struct memory_store *s, const struct store_op *op,
+                               int64_t now_ms unused_arg)
+{
+    struct secret_row *row = find_secret(s, op->secret->name);
+
+    if (row) {
+        row->sealed = arena_dup(s->mem, op->secret->sealed);
+        row->updated_ms = op->secret->updated_ms;
+        return VERDICT_OK;
+    }
+    if (op->max_counted >= 0 && s->n_secrets >= (size_t)op->max_counted)
+        return VERDICT_LIMIT;
+    s->secrets = mem_grow(s->secrets, s->n_secrets, &s->cap_secrets, sizeof(struct secret_row));
+    row = &s->secrets[s->n_secrets++];
+    *row = *op->secret;
+    mem_copy_texts(s->mem, row, secret_texts, countof(secret_texts));
+    return VERDICT_OK;
+}
+
+static enum verdict secret_remove(struct memory_store *s, const struct store_op *op,
+                                  int64_t now_ms unused_arg)
+{
+    struct secret_row *row = find_secret(s, op->secret->name);
+
+    if (!row)
+        return VERDICT_MISSING;
+    *row = s->secrets[--s->n_secrets];
+    return VERDICT_OK;
+}
+
+static int secrets_by_name(const void *a, const void *b)
+{
+    return str_cmp(((const struct secret_row *)a)->name, ((const struct secret_row *)b)->name);
+}
+
+static bool secrets_page(struct store *store, struct store_call *c, struct error *err unused_arg)
+{
+    struct memory_store *s = mem_of(store);
+    size_t n = 0;
+
+    pthread_mutex_lock(&s->lock);
+    struct secret_row *rows = arena_zalloc(c->mem, (s->n_secrets + 1) * sizeof(*rows));
+    for (size_t i = 0; i < s->n_secrets; i++)
+        if (!c->after.p || str_cmp(s->secrets[i].name, c->after) > 0) {
+            rows[n] = s->secrets[i];
+            mem_copy_texts(c->mem, &rows[n++], secret_texts, countof(secret_texts));
+        }
+    pthread_mutex_unlock(&s->lock);
+    qsort(rows, n, sizeof(*rows), secrets_by_name);
+    c->rows = rows;
+    c->n = n < c->limit ? n : c->limit;
+    return true;
+}
+
 static int sessions_by_id(const void *a, const void *b)
 {
     return str_cmp(((const struct session_row *)a)->id, ((const struct session_row *)b)->id);
@@ -140,6 +209,8 @@ const struct mem_op mem_secret_ops[] = {
     {OP_TENANT_KEY_PUT, tenant_key_put},
     {OP_TENANT_KEY_WRAP, tenant_key_wrap},
     {OP_SESSION_RESEAL, session_reseal},
+    {OP_SECRET_PUT, secret_put},
+    {OP_SECRET_REMOVE, secret_remove},
     {0},
 };
 
@@ -147,5 +218,6 @@ const struct verb_handler mem_secret_verbs[] = {
     {VERB_TENANT_KEY_GET, tenant_key_get},
     {VERB_TENANT_KEYS_PAGE, tenant_keys_page},
     {VERB_SEALED_PAGE, sealed_page},
+    {VERB_SECRETS_PAGE, secrets_page},
     {0},
 };

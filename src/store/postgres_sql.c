@@ -145,6 +145,10 @@ const char *const pg_texts[PG_COUNT] = {
                                "$7"),
     [PG_TENANT_KEY_WRAP] =
         VERB("hf_tenant_key_wrap($1::text, $2::text, $3::text, $4::bytea)", "$5"),
+    [PG_SECRET_PUT] = VERB("hf_secret_put(ROW($1::text, $2::bytea, $3::timestamptz, "
+                           "$4::timestamptz)::mcp.secrets, $5::bigint, $6::timestamptz)",
+                           "$7"),
+    [PG_SECRET_REMOVE] = VERB("hf_secret_remove($1::text, $2::timestamptz)", "$3"),
     [PG_SESSION_RESEAL] =
         VERB("hf_session_reseal($1::uuid, $2::text, $3::bytea, $4::bytea, $5::bigint)", "$6"),
     [PG_USER_CREATE] = VERB("hf_user_create($1::uuid, $2::text, $3::text, $4::text, $5::text, "

@@ -259,6 +259,19 @@ static void tenant_key_wrap(struct pg_params *p, const struct store_op *op,
     pg_bytes(p, op->tenant_key->wrapped);
 }
 
+static void secret_put(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    pg_row_params(p, &sql_secret, op->secret, NULL);
+    pg_int(p, op->max_counted);
+    pg_instant(p, now_ms);
+}
+
+static void secret_remove(struct pg_params *p, const struct store_op *op, int64_t now_ms)
+{
+    pg_text(p, op->secret->name);
+    pg_instant(p, now_ms);
+}
+
 static void session_reseal(struct pg_params *p, const struct store_op *op,
                            int64_t now_ms unused_arg)
 {
@@ -297,5 +310,7 @@ const struct pg_verb pg_verb_ops[] = {
     {OP_TENANT_KEY_PUT, PG_TENANT_KEY_PUT, tenant_key_put, NULL},
     {OP_TENANT_KEY_WRAP, PG_TENANT_KEY_WRAP, tenant_key_wrap, NULL},
     {OP_SESSION_RESEAL, PG_SESSION_RESEAL, session_reseal, NULL},
+    {OP_SECRET_PUT, PG_SECRET_PUT, secret_put, NULL},
+    {OP_SECRET_REMOVE, PG_SECRET_REMOVE, secret_remove, NULL},
     {0},
 };

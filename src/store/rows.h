@@ -252,6 +252,13 @@ struct tenant_key_row {
     int64_t created_ms;
 };
 
+/* A secret that the configuration names as ${secret:NAME}. */
+struct secret_row {
+    struct str name;
+    struct str sealed; /* session/sealed.h */
+    int64_t created_ms, updated_ms;
+};
+
 /* The context document of one session, or of several that share it. */
 struct context_row {
     struct str id; /* UUID */
@@ -302,6 +309,7 @@ enum change_kind {
     CHANGE_SESSION_SEALED,   /* its credentials were replaced or removed */
     CHANGE_TRANSPORT_ENDED,  /* name: hash of its id in hex digits, a blank, its owner */
     CHANGE_SESSION_TOOLSETS, /* its enabled toolsets changed */
+    CHANGE_SECRET,           /* a secret was set or removed; name: the secret's name */
 };
 struct change_row {
     int64_t id;

@@ -46,7 +46,7 @@ struct row_type {
 };
 extern const struct row_type sql_session, sql_transport, sql_link, sql_undelivered,
     sql_undelivered_listed, sql_context, sql_idempotency, sql_key, sql_user, sql_login, sql_tenant,
-    sql_tenant_key, sql_change, sql_tool, sql_server;
+    sql_tenant_key, sql_secret, sql_change, sql_tool, sql_server;
 
 /* Parameters of a statement, in order. */
 enum arg_kind {

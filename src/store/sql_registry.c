@@ -123,6 +123,17 @@ static const struct row_column tenant_key_columns[] = {
 const struct row_type sql_tenant_key = {sizeof(struct tenant_key_row), tenant_key_columns,
                                         countof(tenant_key_columns), NULL};
 
+#define AT(member) offsetof(struct secret_row, member)
+static const struct row_column secret_columns[] = {
+    {COLUMN_TEXT, AT(name), "name"},
+    {COLUMN_BYTES, AT(sealed), "sealed"},
+    {COLUMN_INSTANT, AT(created_ms), "created_at"},
+    {COLUMN_INSTANT, AT(updated_ms), "updated_at"},
+};
+#undef AT
+const struct row_type sql_secret = {sizeof(struct secret_row), secret_columns,
+                                    countof(secret_columns), NULL};
+
 #define AT(member) offsetof(struct change_row, member)
 static const struct row_column change_columns[] = {
     {COLUMN_INT, AT(id), "id"},
@@ -264,6 +275,13 @@ const struct sql_read sql_registry_reads[] = {
      NULL,
      {{"SELECT @ FROM tenant_keys WHERE id > ?1 ORDER BY id LIMIT ?2"},
       {"SELECT @ FROM mcp.tenant_keys WHERE id > $1::text ORDER BY id LIMIT $2::bigint"}},
+     .no_page_limit = true},
+    {VERB_SECRETS_PAGE,
+     &sql_secret,
+     {CALL_ARG(ARG_FROM, after), {ARG_LIMIT}},
+     NULL,
+     {{"SELECT @ FROM secrets WHERE name > ?1 ORDER BY name LIMIT ?2"},
+      {"SELECT @ FROM mcp.secrets WHERE name > $1::text ORDER BY name LIMIT $2::bigint"}},
      .no_page_limit = true},
     /* SQLite has a handler. */
     {VERB_CHANGES,

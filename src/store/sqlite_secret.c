@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of tenants in SQLite, and credentials sealed again by another key.  The store sees only
+/* Keys of tenants in SQLite, credentials sealed again by another key, and sealed secrets.  The store sees only
  * sealed bytes, never their content. */
 #include "store/sqlite_impl.h"
 
@@ -54,9 +54,43 @@ static bool session_reseal(struct sq_batch *batch, struct store_op *op, struct e
     return sq_run_refusal(batch->s, st, op, VERDICT_STALE, err);
 }
 
+static bool secret_put(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_SECRET_UPDATE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, op->secret->name);
+    sq_blob(&b, op->secret->sealed);
+    sq_int(&b, op->secret->updated_ms);
+    if (!sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err))
+        return false;
+    if (op->verdict == VERDICT_OK)
+        return true;
+    st = sq_prepare(batch->s, SQ_SECRET_INSERT, err);
+    if (!st)
+        return false;
+    b = (struct sq_bind){.st = st};
+    sq_bind_row(&b, &sql_secret, op->secret, NULL);
+    sq_int(&b, op->max_counted);
+    return sq_run_verdict(batch->s, st, op, VERDICT_LIMIT, err);
+}
+
+static bool secret_remove(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_SECRET_REMOVE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, op->secret->name);
+    return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
+}
+
 const struct sq_op sq_secret_ops[] = {
     {OP_TENANT_KEY_PUT, tenant_key_put},
     {OP_TENANT_KEY_WRAP, tenant_key_wrap},
     {OP_SESSION_RESEAL, session_reseal},
+    {OP_SECRET_PUT, secret_put},
+    {OP_SECRET_REMOVE, secret_remove},
     {0},
 };

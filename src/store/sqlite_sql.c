@@ -134,6 +134,11 @@ const char *const sq_texts[SQ_COUNT] = {
                           "VALUES (?,?,?,?,?) ON CONFLICT DO NOTHING",
     [SQ_TENANT_KEY_WRAP] =
         "UPDATE tenant_keys SET master_id = ?3, wrapped = ?4 WHERE id = ?1 AND tenant_id = ?2",
+    [SQ_SECRET_UPDATE] = "UPDATE secrets SET sealed = ?2, updated_at = ?3 WHERE name = ?1",
+    [SQ_SECRET_INSERT] =
+        "INSERT INTO secrets (name, sealed, created_at, updated_at) SELECT ?1, ?2, ?3, ?4 "
+        "WHERE ?5 < 0 OR (SELECT count(*) FROM secrets) < ?5",
+    [SQ_SECRET_REMOVE] = "DELETE FROM secrets WHERE name = ?1",
     [SQ_SESSION_RESEAL] =
         "UPDATE edge_mcp_sessions SET passthrough_auth_encrypted = coalesce(?3, "
         "passthrough_auth_encrypted), profile_context_encrypted = coalesce(?4, "

@@ -115,6 +115,12 @@ enum op_kind {
      * the same secrets, sealed by another key.  The version stays; STALE when it differs.  Any
      * status is fine.  MISSING when unknown or without sealed secrets. */
     OP_SESSION_RESEAL,
+    /* secret (all columns), max_counted (< 0: no limit): makes the secret, or replaces sealed and
+     * updated_ms.  LIMIT when it is new and there are max_counted already.  On a store that is
+     * shared a CHANGE_SECRET follows. */
+    OP_SECRET_PUT,
+    /* secret.name.  MISSING when unknown.  A CHANGE_SECRET follows like after OP_SECRET_PUT. */
+    OP_SECRET_REMOVE,
     /* user (id, tenant, name, role, password, created_ms), without issuer: makes the user, or sets
      * password and role of an existing user without a password.  DUPLICATE when id or name are
      * taken otherwise.  Makes the tenant if it does not exist. */
@@ -191,11 +197,12 @@ struct store_op {
         const struct idempotency_row *idempotency;
         const struct tenant_key_row *tenant_key;
         const struct login_row *login;
+        const struct secret_row *secret;
         const struct tool_row *tool;
         const struct server_row *server;
         void *row; /* of an op of a family; the folder of the family has typed functions */
     };
-    /* OP_SESSION_CREATE and OP_SESSION_PROMOTE: < 0 for no limit.  OP_LOGIN_CREATE: ≥ 1. */
+    /* OP_SESSION_CREATE, OP_SESSION_PROMOTE and OP_SECRET_PUT: < 0 for no limit.  OP_LOGIN_CREATE: ≥ 1. */
     int64_t max_counted;
     unsigned fields; /* OP_SESSION_PATCH: enum session_field */
     /* OP_SESSION_USE: an event of the batch also records the use, and the fold updates the row for

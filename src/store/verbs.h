@@ -44,6 +44,7 @@ struct store;
     X(TENANTS_PAGE, tenants_page, PAGE)                                                            \
     X(TENANT_KEY_GET, tenant_key_get, ROW)                                                         \
     X(TENANT_KEYS_PAGE, tenant_keys_page, PAGE)                                                    \
+    X(SECRETS_PAGE, secrets_page, PAGE)                                                            \
     X(SEALED_PAGE, sealed_page, PAGE)                                                              \
     X(CHANGES, changes, PAGE)                                                                      \
     X(TOOLS_PAGE, tools_page, PAGE)                                                                \
@@ -335,6 +336,15 @@ must_check static inline bool store_tenant_keys_page(struct store *s, struct str
 {
     return store_rows(
         s, &(struct store_call){VERB_TENANT_KEYS_PAGE, .after = after, .limit = limit, .mem = mem},
+        ret_rows, ret_n, err);
+}
+/* Secrets of the configuration, sorted by name. */
+must_check static inline bool store_secrets_page(struct store *s, struct str after, unsigned limit,
+                                                 struct arena *mem, struct secret_row **ret_rows,
+                                                 size_t *ret_n, struct error *err)
+{
+    return store_rows(
+        s, &(struct store_call){VERB_SECRETS_PAGE, .after = after, .limit = limit, .mem = mem},
         ret_rows, ret_n, err);
 }
 /* Sessions of all tenants and of every status that have sealed_auth or sealed_context, by id. */

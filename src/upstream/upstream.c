@@ -45,14 +45,14 @@ struct upstreams *upstreams_new(const struct upstreams_config *config)
     return s;
 }
 
-static const struct upstream_ops *ops_for(enum server_kind kind)
+static const struct upstream_ops *ops_for(const struct server_config *server)
 {
     static const struct upstream_ops *const table[] = {
         [SERVER_STDIO] = &upstream_stdio,
         [SERVER_HTTP] = &upstream_remote,
         [SERVER_BUILTIN] = &upstream_builtin,
     };
-    return table[kind];
+    return server->refusal.p ? &upstream_refused : table[server->kind];
 }
 
 /* The set outlives its upstreams, and an upstream outlives its links.  Links are freed at the end
@@ -84,7 +84,7 @@ static struct upstream *upstream_new(struct upstreams *s, struct config *config,
     u->refs = 1;
     u->config_ref = config_ref(config);
     u->config = server;
-    u->ops = ops_for(server->kind);
+    u->ops = ops_for(server);
     u->sse = server->sse;
     u->tally = upstreams_tally(s, server->name);
     u->refreshed_ms = -REFRESH_EVERY_MS;

@@ -84,7 +84,8 @@ struct upstream_ops {
     void (*close)(struct link *l);      /* drop l->wire; no callbacks afterwards */
     void (*forget)(struct upstream *u); /* drop u->wire; may be NULL */
 };
-extern const struct upstream_ops upstream_stdio, upstream_remote, upstream_builtin;
+extern const struct upstream_ops upstream_stdio, upstream_remote, upstream_builtin,
+    upstream_refused;
 
 #define SAME_TOOLS_MAX 16 /* capability digests remembered per server: session_catalog.c */
 struct probe;

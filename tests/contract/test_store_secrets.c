@@ -185,3 +185,66 @@ TEST(test_session_reseal__keeps_the_version_and_gives_way_to_newer_ones)
 {
     on_every_store(sealed_again);
 }
+
+/* Secrets of the configuration. */
+
+static enum verdict secret_put(struct fixture *f, const char *name, const char *sealed, int64_t at,
+                               int64_t most)
+{
+    struct secret_row row = {
+        .name = str_of(name), .sealed = str_of(sealed), .created_ms = at, .updated_ms = at};
+    return write_one(
+        f, (struct store_op){.kind = OP_SECRET_PUT, .secret = &row, .max_counted = most});
+}
+
+static enum verdict secret_remove(struct fixture *f, const char *name)
+{
+    struct secret_row row = {.name = str_of(name)};
+    return write_one(f, (struct store_op){.kind = OP_SECRET_REMOVE, .secret = &row});
+}
+
+static void secrets_are_put_and_removed(struct fixture *f)
+{
+    struct secret_row *rows = NULL;
+    size_t n = 9;
+    check(f, store_secrets_page(f->store, STR_NONE, 10, f->mem, &rows, &n, &f->err));
+    assert_int_equal(n, 0);
+    assert_int_equal(secret_put(f, "b_key", "one", NOW, -1), VERDICT_OK);
+    assert_int_equal(secret_put(f, "a.key", "two", NOW + 1, -1), VERDICT_OK);
+    assert_int_equal(secret_put(f, "b_key", "three", NOW + 2, -1), VERDICT_OK);
+    check(f, store_secrets_page(f->store, STR_NONE, 10, f->mem, &rows, &n, &f->err));
+    assert_int_equal(n, 2);
+    assert_str(rows[0].name, "a.key");
+    assert_str(rows[0].sealed, "two");
+    assert_str(rows[1].name, "b_key");
+    assert_str(rows[1].sealed, "three");
+    assert_int_equal(rows[1].created_ms, NOW);
+    assert_int_equal(rows[1].updated_ms, NOW + 2);
+    check(f, store_secrets_page(f->store, STR("a.key"), 10, f->mem, &rows, &n, &f->err));
+    assert_int_equal(n, 1);
+    assert_str(rows[0].name, "b_key");
+    check(f, store_secrets_page(f->store, STR_NONE, 1, f->mem, &rows, &n, &f->err));
+    assert_int_equal(n, 1);
+    assert_int_equal(secret_remove(f, "a.key"), VERDICT_OK);
+    assert_int_equal(secret_remove(f, "a.key"), VERDICT_MISSING);
+    check(f, store_secrets_page(f->store, STR_NONE, 10, f->mem, &rows, &n, &f->err));
+    assert_int_equal(n, 1);
+}
+TEST(test_secret_put__makes_or_replaces_and_remove_removes)
+{
+    on_every_store(secrets_are_put_and_removed);
+}
+
+static void secrets_have_a_limit(struct fixture *f)
+{
+    assert_int_equal(secret_put(f, "a", "1", NOW, 2), VERDICT_OK);
+    assert_int_equal(secret_put(f, "b", "1", NOW, 2), VERDICT_OK);
+    assert_int_equal(secret_put(f, "c", "1", NOW, 2), VERDICT_LIMIT);
+    assert_int_equal(secret_put(f, "b", "2", NOW, 2), VERDICT_OK);
+    assert_int_equal(secret_remove(f, "a"), VERDICT_OK);
+    assert_int_equal(secret_put(f, "c", "1", NOW, 2), VERDICT_OK);
+}
+TEST(test_secret_put__a_new_one_above_the_limit_is_refused)
+{
+    on_every_store(secrets_have_a_limit);
+}

@@ -12,7 +12,7 @@
 static const char tables[] = "SELECT count(*) FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'";
 /* What the newest migration brings. */
 static const char last_table[] = "SELECT count(*) FROM sqlite_master "
-                                 "WHERE name = 'session_sums'";
+                                 "WHERE name = 'secrets'";
 static const char versions[] = "SELECT count(*) FROM schema_migrations";
 
 /* How many migrations this program has. */
