@@ -7,7 +7,7 @@
  *   stop:  SIGTERM: no new connections, running calls finish (at most 25 s) → audit anchor →
  *          upstreams → keeper → lanes drained → store closed
  *
- * SIGHUP reloads the configuration: it swaps the whole configuration, or logs the error and keeps
+ * SIGHUP reloads the configuration, and so does a changed secret (gateway_reload.c): it swaps the whole configuration, or logs the error and keeps
  * the old one.  If the terminal of the process was closed, SIGHUP stops the process like
  * SIGTERM. */
 #include "gateway_impl.h"
@@ -58,7 +58,8 @@ static bool start_services(struct gateway *g, struct error *err)
 
     int64_t after = 0;
     if (!storage_open(&storage, &g->storage, err) || !gateway_open_undelivered(g, err) ||
-        !gateway_open_keyring(g, err) || !gateway_open_token_key(g, err) ||
+        !gateway_open_keyring(g, err) || !gateway_resolve(g, err) ||
+        !gateway_open_token_key(g, err) ||
         (storage_is_shared(g->storage) &&
          !change_poller_position(storage_write_store(g->storage), &after, err)))
         return false;
@@ -259,7 +260,7 @@ static void publish_secrets(struct gateway *g, const struct config *fresh)
     loop_timer_start(g->forget, FORGET_MS, 0);
 }
 
-static void reload(struct gateway *g)
+void gateway_reload(struct gateway *g)
 {
     struct tls_context *tls = NULL;
     struct config *fresh = NULL;
@@ -271,6 +272,7 @@ static void reload(struct gateway *g)
         config_unref(fresh);
         return;
     }
+    config_resolve(fresh, g->secrets.list, g->secrets.n);
     if (!str_eq(fresh->listen, g->front.config->listen))
         log_warn("\"listen\" changes only with a restart", LS("now", g->front.config->listen));
     log_notes(fresh);
@@ -385,7 +387,7 @@ static void on_hangup(void *arg, int signum)
     bool is_closed = g->terminal >= 0 && !isatty(g->terminal);
 
     if (!is_closed)
-        reload(g);
+        gateway_reload_soon(g);
     else if (!g->front.draining) /* the shell and the kernel may both send SIGHUP */
         on_terminate(g, signum);
 }
@@ -476,6 +478,7 @@ static void stop(struct gateway *g)
     docs_stop(g->api.docs);
     if (sv->lanes)
         lanes_free(sv->lanes);
+    gateway_secrets_free(g);
     docs_free(g->api.docs);
     pins_free(sv->pins);
     health_free(g->health);

@@ -12,6 +12,12 @@
 #include "storage.h"
 
 struct health;
+/* The secrets of the configuration, as they were last read from the store. */
+struct gateway_secrets {
+    struct arena *mem; /* NULL: not read yet */
+    struct config_secret *list;
+    size_t n;
+};
 struct gateway {
     struct gateway_options options;
     struct arena *mem;
@@ -33,6 +39,11 @@ struct gateway {
     struct loop_timer *drain, *first_pipe;
     /* Ends redaction of the previous configuration's secrets; NULL: never reloaded. */
     struct loop_timer *forget;
+    /* A reload reads the secrets first, on a lane. */
+    struct read_job secrets_read;
+    struct gateway_secrets secrets, fresh_secrets;
+    struct str master_file;
+    bool reloading, reload_again;
     int64_t drain_until_ms;
     bool anchoring;
     int terminal; /* the terminal the process was started on; -1: none */
@@ -46,6 +57,21 @@ void gateway_start_delivery(struct gateway *g);
 /* For reaper_on_links(): the store has deleted a link of a session that ended or expired. */
 void gateway_on_link_over(void *arg, const struct link_row *row);
 must_check bool gateway_open_keyring(struct gateway *g, struct error *err);
+/* The same for a command: *ret_file is the file of the master key, in mem. */
+must_check bool gateway_keyring_new(struct storage *storage, struct loop *loop, struct str data_dir,
+                                    struct arena *mem, struct keyring **ret, struct str *ret_file,
+                                    struct error *err);
+/* gateway_reload.c */
+/* Fills the secrets into the configuration, before the lanes run. */
+must_check bool gateway_resolve(struct gateway *g, struct error *err);
+/* Reads the secrets, then calls reload() of gateway.c with them in g->secrets.  A second request
+ * meanwhile leads to one more reload. */
+void gateway_reload_soon(struct gateway *g);
+void gateway_reload(struct gateway *g); /* gateway.c */
+void gateway_secrets_free(struct gateway *g);
+/* For change_poller_add() and api_services: a secret was changed, elsewhere or here. */
+void gateway_on_change(void *arg, const struct change_row *row);
+void gateway_on_secret_changed(void *arg);
 must_check bool gateway_start_listening(struct gateway *g, struct error *err);
 must_check bool gateway_start_quotas(struct gateway *g, struct error *err);
 void gateway_start_registry(struct gateway *g);

@@ -5,6 +5,8 @@
  *   to read:   read-only connections → lanes without a writer → identity */
 #include "gateway_local.h"
 
+#include "gateway_impl.h"
+
 #include "api/api.h"
 #include "audit/audit.h"
 #include "audit/known.h"
@@ -46,7 +48,14 @@ static bool open_for_changes(struct gateway_local *g, struct error *err)
     clock_life_continue(datadir_path(g->options.data_dir, "life-clock", g->mem).p);
     if (!storage_open(&storage, &g->storage, err))
         return false;
+    /* Only secrets need the keyring; other changes work without it. */
+    struct str ignored;
+    if (!gateway_keyring_new(g->storage, sv->loop, g->options.data_dir, g->mem, &sv->keyring,
+                             &ignored, &sv->keyring_err))
+        sv->keyring = NULL;
     sv->lanes = storage_run(g->storage, sv->loop);
+    if (sv->keyring)
+        keyring_use(sv->keyring, sv->lanes);
     struct audit_config audit = {
         .lanes = sv->lanes,
         .loop = sv->loop,
@@ -156,6 +165,7 @@ void gateway_local_close(struct gateway_local *g)
         identity_stop(g->front.identity);
     lanes_free(g->api.lanes);
     identity_free(g->front.identity);
+    keyring_free(g->api.keyring);
     if (g->api.audit)
         audit_free(g->api.audit);
     if (g->api.loop)

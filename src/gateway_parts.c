@@ -157,13 +157,14 @@ static bool claim_master(struct store *store, struct master *master, struct str 
 
 /* Loads the master key.  The first start creates it.  It is never replaced while stored credentials
  * are sealed with an old key. */
-bool gateway_open_keyring(struct gateway *g, struct error *err)
+bool gateway_keyring_new(struct storage *storage, struct loop *loop, struct str data_dir,
+                         struct arena *mem, struct keyring **ret, struct str *ret_file,
+                         struct error *err)
 {
-    struct services *sv = &g->sv;
-    struct store *store = storage_write_store(g->storage);
+    struct store *store = storage_write_store(storage);
     struct master *master = NULL;
     bool is_ours = false, any = false;
-    struct str path = master_path(g->options.data_dir, g->mem, &is_ours);
+    struct str path = master_path(data_dir, mem, &is_ours);
 
     if (!keyring_fits(store, NULL, &any, err) || !master_load(path, is_ours && !any, &master, err))
         return false;
@@ -171,13 +172,20 @@ bool gateway_open_keyring(struct gateway *g, struct error *err)
         master_free(master);
         return error_wrap(err, "%.*s", STR_ARG(path));
     }
-    if (storage_is_shared(g->storage) && !claim_master(store, master, path, err)) {
+    if (storage_is_shared(storage) && !claim_master(store, master, path, err)) {
         master_free(master);
         return false;
     }
-    struct keyring_config config = {.loop = sv->loop, .master = master, .path = path};
-    sv->keyring = keyring_new(&config);
+    struct keyring_config config = {.loop = loop, .master = master, .path = path};
+    *ret = keyring_new(&config);
+    *ret_file = path;
     return true;
+}
+
+bool gateway_open_keyring(struct gateway *g, struct error *err)
+{
+    return gateway_keyring_new(g->storage, g->sv.loop, g->options.data_dir, g->mem, &g->sv.keyring,
+                               &g->master_file, err);
 }
 
 /* Another node has changed rows that this node may hold in memory. */
@@ -243,6 +251,8 @@ void gateway_add_routes(struct gateway *g)
     g->api.upstreams = sv->upstreams;
     g->api.pins = sv->pins;
     g->api.audit = sv->audit;
+    g->api.on_secret_changed = gateway_on_secret_changed;
+    g->api.on_secret_changed_arg = g;
     g->api.database = g->database;
     operate_start(&g->api);
     exchange_add_routes(sv);
@@ -365,6 +375,7 @@ void gateway_start_polling(struct gateway *g, int64_t after)
 
     g->poller = change_poller_new(&poller);
     change_poller_add(g->poller, &identity);
+    change_poller_add(g->poller, &(struct change_listener){.take = gateway_on_change, .arg = g});
     struct remote_changes_config changes = {
         .lanes = sv->lanes,
         .sessions = sv->sessions,

@@ -102,6 +102,21 @@ static const struct js_field key_fields[] = {
 };
 const struct api_body body_key = {.name = "KeyCreate", .fields = key_fields};
 
+static const struct js_field secret_fields[] = {
+    {.name = "value",
+     .kind = JS_BIND_CUSTOM,
+     .read = body_read_text,
+     .data = &kind_text,
+     .required = true,
+     .min = 1,
+     .max = CONFIG_SECRET_BYTES_MAX,
+     .offset = offsetof(struct secret_body, value),
+     .help = "The secret: at most 64 KiB of text without NUL. It is stored sealed and never "
+             "returned."},
+    {0},
+};
+const struct api_body body_secret = {.name = "SecretSet", .fields = secret_fields};
+
 static const struct js_field approve_fields[] = {
     {.name = "tool",
      .kind = JS_BIND_CUSTOM,

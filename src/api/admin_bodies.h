@@ -20,6 +20,10 @@ struct user_patch_body {
 };
 
 /* body_key binds a struct key_request. */
+struct secret_body {
+    struct str value;
+};
+extern const struct api_body body_secret;
 extern const struct api_body body_key, body_approve, body_user, body_user_patch;
 
 #endif

@@ -34,6 +34,17 @@ const struct api_param key_params[] = {
     {0},
 };
 
+const struct api_param secret_params[] = {
+    {.name = "name",
+     .in = "path",
+     .type = "string",
+     .is_required = true,
+     .min = 1,
+     .max = 64,
+     .help = "The secret's name: letters, digits and . _ -; begins with a letter or _."},
+    {0},
+};
+
 #define PARAM_SERVER                                                                               \
     {                                                                                              \
         .name = "name", .in = "path", .type = "string", .is_required = true, .min = 1, .max = 255, \
@@ -168,6 +179,16 @@ const struct api_answer key_answers[] = {{200, "Key", "The key, without its secr
 const struct api_answer key_revoke_answers[] = {
     {200, "Key", "The key is revoked. Its streams are closed; calls under way still finish."}, {0}};
 
+const struct api_answer secrets_answers[] = {
+    {200, "SecretList", "All secrets, by name, without their values."}, {0}};
+const struct api_answer secret_put_answers[] = {
+    {204, NULL, "The secret is stored. The configuration is resolved again."},
+    TOO_LARGE,
+    BAD_TYPE,
+    {0}};
+const struct api_answer secret_remove_answers[] = {
+    {204, NULL, "The secret is removed. Servers that use it do not start any more."}, {0}};
+
 const struct api_answer servers_answers[] = {{200, "ServerList", "A page of servers."}, {0}};
 const struct api_answer server_answers[] = {{200, "Server", "The server."}, {0}};
 const struct api_answer tools_answers[] = {{200, "ToolList", "A page of tools, as last seen."},
@@ -255,6 +276,15 @@ const struct api_member new_key_members[] = {
     KEY_MEMBERS,
     {0},
 };
+const struct api_member secret_members[] = {
+    {"name", "string", NULL, true, NULL, NULL, "Name, as in ${secret:NAME}."},
+    {"created_at", "string", NULL, true, "date-time", NULL, "When it was first set."},
+    {"updated_at", "string", NULL, true, "date-time", NULL, "When it was last set."},
+    {"used_by", "array", NULL, true, NULL, NULL, "Configured servers that use it."},
+    {0},
+};
+const struct api_member secret_list_members[] = {
+    {"secrets", "array", "Secret", true, NULL, NULL, "The secrets, ordered by name."}, {0}};
 const struct api_member key_list_members[] = {
     {"keys", "array", "Key", true, NULL, NULL, "The keys, ordered by id."}, PAGE_MEMBERS, {0}};
 

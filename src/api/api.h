@@ -231,6 +231,9 @@ void api_create_key(struct api_call *c);
 void api_list_keys(struct api_call *c);
 void api_get_key(struct api_call *c);
 void api_revoke_key(struct api_call *c);
+void api_put_secret(struct api_call *c);
+void api_list_secrets(struct api_call *c);
+void api_remove_secret(struct api_call *c);
 /* users_list.c */
 void api_list_users(struct api_call *c);
 /* users.c */

@@ -5,6 +5,7 @@
 #ifndef HOLDFAST_API_SERVICES_H
 #define HOLDFAST_API_SERVICES_H
 
+#include "base/error.h"
 #include "base/str.h"
 
 struct api_services {
@@ -20,6 +21,11 @@ struct api_services {
     struct upstreams *upstreams;
     struct pins *pins;
     struct audit *audit;
+    /* Why there is no keyring, in a command that changes things; unused otherwise. */
+    struct error keyring_err;
+    /* A secret of the configuration was set or removed; NULL: nobody uses them here. */
+    void (*on_secret_changed)(void *arg);
+    void *on_secret_changed_arg;
     struct str database; /* name of the database in use, for people */
 };
 

@@ -95,6 +95,7 @@ int cmd_remove(struct cli *cli);
 int cmd_config(struct cli *cli);
 int cmd_audit(struct cli *cli);
 int cmd_key(struct cli *cli);
+int cmd_secret(struct cli *cli);
 int cmd_servers(struct cli *cli);
 int cmd_user(struct cli *cli);
 int cmd_db(struct cli *cli);

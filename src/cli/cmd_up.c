@@ -3,6 +3,7 @@
  * created or a port is bound.  gateway.c does the rest. */
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/secret.h"
 #include "gateway.h"
 
 #include <stdlib.h>
@@ -34,6 +35,10 @@ int cmd_up(struct cli *cli)
         !config_load(&options.source, &options.config, &err))
         return cli_fail(cli, &err);
     if (!gateway_check_files(options.config, &err)) {
+        config_unref(options.config);
+        return cli_fail(cli, &err);
+    }
+    if (!secret_ask_inputs(cli, options.config, &err)) {
         config_unref(options.config);
         return cli_fail(cli, &err);
     }

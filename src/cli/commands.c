@@ -120,6 +120,16 @@ static const struct cli_flag key_flags[] = {
     QUIET_FLAG,
     END,
 };
+static const struct cli_flag secret_flags[] = {
+    {"--value-file", "FILE",
+     "file with the value; - is standard input; a newline at the end is left out (set; default: "
+     "ask "
+     "on the terminal)"},
+    DATA_FLAG,
+    JSON_FLAG,
+    QUIET_FLAG,
+    END,
+};
 static const struct cli_flag user_flags[] = {
     {"--tenant", "NAME", "tenant of the user (default: default; list: all)"},
     {"--role", "ROLE", "admin, member, auditor or service (create; default: member)"},
@@ -226,6 +236,17 @@ static const struct cli_command own[] = {
                      "holdfast key revoke 3k9x0q2m7a1z"},
         .flags = key_flags,
         .run = cmd_key,
+    },
+    {
+        .name = "secret",
+        .group = "Run",
+        .usage = "set NAME [--value-file FILE|-] | list | remove NAME",
+        .summary = "Set, list and remove the secrets that the configuration names as "
+                   "${secret:NAME}.",
+        .examples = {"holdfast secret set GITHUB_TOKEN",
+                     "holdfast secret set GITHUB_TOKEN --value-file token.txt"},
+        .flags = secret_flags,
+        .run = cmd_secret,
     },
     {
         .name = "user",

@@ -54,8 +54,8 @@ struct context_placeholders {
 
 struct reading {
     struct config *config;
-    struct str server; /* the entry being read, for messages; absent outside of entries */
-    size_t expanded;   /* bytes of values that contained a variable */
+    struct str server;          /* the entry being read, for messages; absent outside of entries */
+    size_t expanded;            /* bytes of values that contained a variable */
     struct secret_use *secrets; /* of the entry being read */
     size_t n_secrets;
     /* Of the value being read; NULL when the value may not contain placeholders. */

@@ -277,8 +277,8 @@ static void keep(struct resolving *r, const struct secret_use *use)
         if (str_eq(c->secrets[i].name, use->name))
             return;
     if (found && found->value.p)
-        c->secrets[c->n_secrets++] = (struct config_secret){
-            .name = use->name, .value = arena_dup(c->mem, found->value)};
+        c->secrets[c->n_secrets++] =
+            (struct config_secret){.name = use->name, .value = arena_dup(c->mem, found->value)};
 }
 
 void config_resolve(struct config *c, const struct config_secret *list, size_t n)
@@ -306,7 +306,8 @@ bool config_uses_secrets(const struct config *c)
 
 /* "inputs" of VS Code: what an editor would ask for. */
 
-bool inputs_read(const struct js_binding *b, const struct js_node *key, struct error *err unused_arg)
+bool inputs_read(const struct js_binding *b, const struct js_node *key,
+                 struct error *err unused_arg)
 {
     struct config *c = reading_of(b)->config;
     const struct js_node *list = js_value_of(key);

@@ -27,8 +27,9 @@ struct opening {
 
 struct sealed_place config_secret_place(struct str name)
 {
-    return (struct sealed_place){
-        .tenant = STR(CONFIG_SECRETS_TENANT), .session_id = name, .field = STR(SEALED_FIELD_SECRET)};
+    return (struct sealed_place){.tenant = STR(CONFIG_SECRETS_TENANT),
+                                 .session_id = name,
+                                 .field = STR(SEALED_FIELD_SECRET)};
 }
 
 /* Keeps the last key: usually all secrets have the same. */
@@ -45,7 +46,8 @@ static bool key_for(struct opening *o, struct str id, struct arena *mem, struct 
         return false;
     if (!store_tenant_key_get(o->store, STR(CONFIG_SECRETS_TENANT), id, mem, &row, err))
         return false;
-    if (row && master_unwrap(o->master, row->master_id, row->tenant, row->id, row->wrapped, bytes)) {
+    if (row &&
+        master_unwrap(o->master, row->master_id, row->tenant, row->id, row->wrapped, bytes)) {
         o->key = seal_key_new(bytes);
         snprintf(o->key_id, sizeof(o->key_id), "%.*s", STR_ARG(row->id));
     }
@@ -70,7 +72,7 @@ static bool open_one(struct opening *o, const struct secret_row *row, struct are
         secret->value = str_n(plain, n);
     else
         log_error("a secret of the configuration cannot be opened; set it again",
-                  LS("secret", row->name));
+                  LS("name", row->name));
     return true;
 }
 

@@ -265,8 +265,7 @@ static bool reseal_secret_page(struct rotating *r, const struct secret_row *rows
             return false;
         if (!fresh[at].sealed.p)
             continue;
-        ops[at] =
-            (struct store_op){.kind = OP_SECRET_PUT, .secret = &fresh[at], .max_counted = -1};
+        ops[at] = (struct store_op){.kind = OP_SECRET_PUT, .secret = &fresh[at], .max_counted = -1};
         at++;
     }
     if (!write_all(r, ops, at, err))
@@ -348,7 +347,8 @@ bool rotate_master(struct store *store, struct str path, struct str text, bool w
 
     *ret = (struct rotation){0};
     bool ok = begin(path, text, &r, err) &&
-              (!with_rows || (each_page(&r, renew_page, err) && reseal(&r, err) && reseal_secrets(&r, err))) &&
+              (!with_rows ||
+               (each_page(&r, renew_page, err) && reseal(&r, err) && reseal_secrets(&r, err))) &&
               each_page(&r, wrap_page, err) && claim_new(&r, path, err);
     if (ok)
         snprintf(ret->master_id, sizeof(ret->master_id), "%.*s", STR_ARG(master_id(r.master)));

@@ -12,12 +12,12 @@
 #include "store/store.h"
 
 struct rotation {
-    bool resumed;    /* an unfinished rotation was resumed */
-    size_t keys;     /* keys of tenants wrapped again */
-    size_t made;     /* new keys of tenants */
-    size_t rows;     /* sessions sealed again */
-    size_t unusable; /* sessions with credentials that no key opens; left unchanged */
-    size_t secrets;  /* secrets of the configuration sealed again … */
+    bool resumed;            /* an unfinished rotation was resumed */
+    size_t keys;             /* keys of tenants wrapped again */
+    size_t made;             /* new keys of tenants */
+    size_t rows;             /* sessions sealed again */
+    size_t unusable;         /* sessions with credentials that no key opens; left unchanged */
+    size_t secrets;          /* secrets of the configuration sealed again … */
     size_t unusable_secrets; /* … and those that no key opens */
     char master_id[24];
 };

@@ -206,12 +206,9 @@ static bool sealed_page(struct store *store, struct store_call *c, struct error 
 }
 
 const struct mem_op mem_secret_ops[] = {
-    {OP_TENANT_KEY_PUT, tenant_key_put},
-    {OP_TENANT_KEY_WRAP, tenant_key_wrap},
-    {OP_SESSION_RESEAL, session_reseal},
-    {OP_SECRET_PUT, secret_put},
-    {OP_SECRET_REMOVE, secret_remove},
-    {0},
+    {OP_TENANT_KEY_PUT, tenant_key_put}, {OP_TENANT_KEY_WRAP, tenant_key_wrap},
+    {OP_SESSION_RESEAL, session_reseal}, {OP_SECRET_PUT, secret_put},
+    {OP_SECRET_REMOVE, secret_remove},   {0},
 };
 
 const struct verb_handler mem_secret_verbs[] = {

@@ -87,10 +87,7 @@ static bool secret_remove(struct sq_batch *batch, struct store_op *op, struct er
 }
 
 const struct sq_op sq_secret_ops[] = {
-    {OP_TENANT_KEY_PUT, tenant_key_put},
-    {OP_TENANT_KEY_WRAP, tenant_key_wrap},
-    {OP_SESSION_RESEAL, session_reseal},
-    {OP_SECRET_PUT, secret_put},
-    {OP_SECRET_REMOVE, secret_remove},
-    {0},
+    {OP_TENANT_KEY_PUT, tenant_key_put}, {OP_TENANT_KEY_WRAP, tenant_key_wrap},
+    {OP_SESSION_RESEAL, session_reseal}, {OP_SECRET_PUT, secret_put},
+    {OP_SECRET_REMOVE, secret_remove},   {0},
 };

@@ -193,8 +193,8 @@ static enum verdict secret_put(struct fixture *f, const char *name, const char *
 {
     struct secret_row row = {
         .name = str_of(name), .sealed = str_of(sealed), .created_ms = at, .updated_ms = at};
-    return write_one(
-        f, (struct store_op){.kind = OP_SECRET_PUT, .secret = &row, .max_counted = most});
+    return write_one(f,
+                     (struct store_op){.kind = OP_SECRET_PUT, .secret = &row, .max_counted = most});
 }
 
 static enum verdict secret_remove(struct fixture *f, const char *name)
