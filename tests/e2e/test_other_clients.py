@@ -96,8 +96,11 @@ def test_a_vs_code_file_is_read_from_its_own_folder(tmp_path):
     done = check(tmp_path / '.vscode', {'inputs': [], 'servers': {'a': entry}})
     assert done.returncode == 0 and '1 server' in done.stdout, done.stderr
     entry['args'] = ['${input:token}']
+    done = check(tmp_path / '.vscode', {'inputs': [{'id': 'token', 'description': 'a token'}], 'servers': {'a': entry}})
+    assert done.returncode == 0 and '1 server' in done.stdout, done.stderr
+    entry['args'] = ['${command:token}']
     done = check(tmp_path / '.vscode', {'servers': {'a': entry}})
-    assert done.returncode == 7 and '${input:token} is a value that an editor asks for' in done.stderr and '${env:NAME}' in done.stderr
+    assert done.returncode == 7 and '${command:token} is a command of an editor' in done.stderr and '${env:NAME}' in done.stderr
 
 
 @pytest.mark.parametrize('name,text,words', [

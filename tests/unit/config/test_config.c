@@ -568,7 +568,7 @@ TEST(test_config__keys_of_other_clients_are_accepted_and_named_once)
              "\"e\": {\"enabled\": false, \"command\": \"${NOT_SET_AT_ALL}\"}}}");
     assert_int_equal(config->n_servers, 4);
     assert_true(has_note("the top-level key \"$schema\" has no effect here"));
-    assert_true(has_note("the top-level key \"inputs\" has no effect here"));
+    assert_false(has_note("the top-level key \"inputs\" has no effect here"));
     assert_true(has_note("\"autoApprove\" of servers a, b is a key of other clients and has no "
                          "effect here"));
     assert_true(has_note("\"trust\" of server a is a key of other clients and has no effect "

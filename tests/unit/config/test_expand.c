@@ -78,8 +78,11 @@ TEST(test_expand__faults_name_place_server_and_variable)
         {"{\"holdfast\":{\"listen\":\"${HF_TEST_A\"}}",
          "h.json:1:23: ${HF_TEST_A has no closing brace; write $${ for a plain ${"},
         {"{\"holdfast\":{\"listen\":\"${input:token}\"}}",
-         "h.json:1:23: ${input:token} is a value that an editor asks for, which Holdfast cannot "
-         "do; write ${env:NAME} and set that variable, or name a file with \"envFile\""},
+         "h.json:1:23: ${input:token} cannot be used here; use it in \"env\", \"headers\", \"args\" "
+         "and \"url\" of a server, or write ${credential:NAME}"},
+        {"{\"holdfast\":{\"listen\":\"${command:token}\"}}",
+         "h.json:1:23: ${command:token} is a command of an editor; write its result, or "
+         "${env:NAME}"},
         {"{\"holdfast\":{\"listen\":\"${}\"}}",
          "h.json:1:23: ${} is not the name of an environment variable; write ${NAME} or "
          "${NAME:-default}, or $${ for a plain ${"},
