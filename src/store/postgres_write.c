@@ -258,12 +258,10 @@ static bool write_batch(struct batch *b, struct error *err)
 
 /* Verbs that may add a row to mcp.changes; such rows are numbered before the commit. */
 static const bool announces_change[OP_COUNT] = {
-    [OP_SECRET_PUT] = true,
-    [OP_SECRET_REMOVE] = true,
-    [OP_SESSION_END] = true,   [OP_KEY_REVOKE] = true,    [OP_USER_PASSWORD] = true,
-    [OP_USER_END] = true,      [OP_LOGIN_CREATE] = true,  [OP_LOGIN_ROTATE] = true,
-    [OP_LOGIN_REVOKE] = true,  [OP_LOGINS_REVOKE] = true, [OP_SESSION_PATCH] = true,
-    [OP_TRANSPORT_END] = true,
+    [OP_SECRET_PUT] = true,    [OP_SECRET_REMOVE] = true, [OP_SESSION_END] = true,
+    [OP_KEY_REVOKE] = true,    [OP_USER_PASSWORD] = true, [OP_USER_END] = true,
+    [OP_LOGIN_CREATE] = true,  [OP_LOGIN_ROTATE] = true,  [OP_LOGIN_REVOKE] = true,
+    [OP_LOGINS_REVOKE] = true, [OP_SESSION_PATCH] = true, [OP_TRANSPORT_END] = true,
 };
 
 bool pg_write(struct store *store, struct store_op *ops, size_t n, struct error *err)

@@ -577,7 +577,7 @@ TEST(test_config__keys_of_other_clients_are_accepted_and_named_once)
                          "effect"));
     assert_true(has_note("\"env\" of server d has no effect beside \"url\""));
     assert_true(has_note("server e is disabled and is left out"));
-    assert_int_equal(config->n_notes, 7);
+    assert_int_equal(config->n_notes, 6);
     done();
 }
 

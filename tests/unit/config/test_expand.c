@@ -78,7 +78,8 @@ TEST(test_expand__faults_name_place_server_and_variable)
         {"{\"holdfast\":{\"listen\":\"${HF_TEST_A\"}}",
          "h.json:1:23: ${HF_TEST_A has no closing brace; write $${ for a plain ${"},
         {"{\"holdfast\":{\"listen\":\"${input:token}\"}}",
-         "h.json:1:23: ${input:token} cannot be used here; use it in \"env\", \"headers\", \"args\" "
+         "h.json:1:23: ${input:token} cannot be used here; use it in \"env\", \"headers\", "
+         "\"args\" "
          "and \"url\" of a server, or write ${credential:NAME}"},
         {"{\"holdfast\":{\"listen\":\"${command:token}\"}}",
          "h.json:1:23: ${command:token} is a command of an editor; write its result, or "

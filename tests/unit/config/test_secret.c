@@ -79,7 +79,7 @@ TEST(test_secret__a_missing_one_refuses_its_server_alone)
 
     config_resolve(c, two, 2);
     assert_string_equal(c->servers[0].refusal.p,
-                        "h.json:1:52: server \"one\": the secret NO is not set; run `holdfast "
+                        "h.json:1:48: server \"one\": the secret NO is not set; run `holdfast "
                         "secret set NO`");
     assert_null(c->servers[1].refusal.p);
     config_unref(c);
@@ -87,8 +87,7 @@ TEST(test_secret__a_missing_one_refuses_its_server_alone)
 
 TEST(test_secret__one_that_does_not_open_or_fit_refuses_its_server)
 {
-    const struct config_secret odd[] = {{STR("shut"), {0}},
-                                        {STR("line"), STR("a\nb")}};
+    const struct config_secret odd[] = {{STR("shut"), {0}}, {STR("line"), STR("a\nb")}};
     struct config *c =
         parse("{\"mcpServers\":{\"one\":{\"command\":\"x\",\"env\":{\"P\":\"${secret:shut}\"}},"
               "\"two\":{\"url\":\"http://h/\",\"headers\":{\"X\":\"${secret:line}\"}},"
