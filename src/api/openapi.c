@@ -28,6 +28,7 @@ static const struct api_tag tags[] = {
      "Keys, users, servers, the audit and the system. Admins may change them, auditors may read "
      "them."},
     {"/v1/users", "Administration", NULL},
+    {"/v1/secrets", "Administration", NULL},
     {"/v1/audit", "Administration", NULL},
     {"/v1/system", "Administration", NULL},
     {"/v1/servers", "Administration", NULL},

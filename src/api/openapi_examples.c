@@ -30,6 +30,7 @@ static const struct api_example values[] = {
     {"append", "{\"steps\":[\"drafted\"]}"},
     {"next_cursor", "null"},
     {"services", "[\"github\"]"},
+    {"value", "\"s3cr3t-value\""},
     {"used_by", "[\"github\"]"},
     {"message", "\"activity updated\""},
     {"average_session_time_minutes", "12.5"},

@@ -95,8 +95,8 @@ bool secret_read_terminal(struct str name, struct str description, struct buf *o
     }
     quiet = before;
     quiet.c_lflag &= ~(tcflag_t)ECHO;
+    tcsetattr(tty, TCSAFLUSH, &quiet); /* before the prompt: it discards what was typed so far */
     prompt(tty, name, description);
-    tcsetattr(tty, TCSAFLUSH, &quiet);
     bool ok = read_line(tty, out, err);
     tcsetattr(tty, TCSAFLUSH, &before);
     say(tty, STR("\n"));
