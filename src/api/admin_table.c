@@ -2,6 +2,8 @@
 /* Parameters, answers and members of the operations for administrators. */
 #include "api/admin_table.h"
 
+#include "upstream/stderr_log.h"
+
 static const char *const roles[] = {"admin", "member", "auditor", "service", NULL};
 
 /* Parameters. */
@@ -53,6 +55,23 @@ const struct api_param secret_params[] = {
 const struct api_param page_params[] = {PARAM_LIMIT, PARAM_CURSOR, {0}};
 const struct api_param server_params[] = {PARAM_SERVER, {0}};
 const struct api_param server_page_params[] = {PARAM_SERVER, PARAM_LIMIT, PARAM_CURSOR, {0}};
+const struct api_param server_logs_params[] = {
+    PARAM_SERVER,
+    {.name = "limit",
+     .in = "query",
+     .type = "integer",
+     .min = 1,
+     .max = STDERR_LOG_LINES,
+     .default_text = "50",
+     .help = "Largest number of lines, the newest ones."},
+    {.name = "after",
+     .in = "query",
+     .type = "integer",
+     .min = 0,
+     .default_text = "0",
+     .help = "Only lines with a greater number."},
+    {0},
+};
 const struct api_param diff_params[] = {
     PARAM_SERVER,
     {.name = "tool",
@@ -193,6 +212,13 @@ const struct api_answer servers_answers[] = {{200, "ServerList", "A page of serv
 const struct api_answer server_answers[] = {{200, "Server", "The server."}, {0}};
 const struct api_answer tools_answers[] = {{200, "ToolList", "A page of tools, as last seen."},
                                            {0}};
+const struct api_answer restart_answers[] = {
+    {202, NULL,
+     "The server starts anew. Calls under way may finish within 30 s; sessions are told that its "
+     "state is lost."},
+    {0}};
+const struct api_answer server_logs_answers[] = {
+    {200, "ServerLog", "The newest stderr lines, oldest first."}, {0}};
 const struct api_answer diff_answers[] = {
     {200, "ToolDiff",
      "The difference. An approval by this admin applies to the definition that is shown here."},
@@ -312,6 +338,20 @@ const struct api_member server_members[] = {
 };
 const struct api_member server_list_members[] = {
     {"servers", "array", "Server", true, NULL, NULL, "The servers."}, PAGE_MEMBERS, {0}};
+
+const struct api_member server_log_line_members[] = {
+    {"at", "string", NULL, true, "date-time", NULL, "Time when Holdfast read the line."},
+    {"number", "integer", NULL, true, NULL, NULL, "Number of the line since Holdfast started."},
+    {"session", "string", NULL, false, NULL, NULL,
+     "Row id of the session whose process wrote the line."},
+    {"text", "string", NULL, true, NULL, NULL, "The line, with secrets replaced."},
+    {0},
+};
+const struct api_member server_log_members[] = {
+    {"server", "string", NULL, true, NULL, NULL, "Name of the server."},
+    {"lines", "array", "ServerLogLine", true, NULL, NULL, "The lines, oldest first."},
+    {0},
+};
 
 static const char *const tool_states[] = {"approved", "changed", "new", "gone", NULL};
 #define TOOL_MEMBERS                                                                               \

@@ -250,6 +250,9 @@ void api_list_tools(struct api_call *c);
 void api_list_server_tools(struct api_call *c);
 void api_diff_tool(struct api_call *c);
 void api_approve_tools(struct api_call *c);
+/* servers_operate.c */
+void api_restart_server(struct api_call *c);
+void api_list_server_logs(struct api_call *c);
 /* audit.c */
 void api_list_events(struct api_call *c);
 void api_list_audit_executions(struct api_call *c);

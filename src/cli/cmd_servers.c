@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast servers list|show|diff|approve: a client of /api/v1/servers and /api/v1/tools.  approve
- * needs the daemon, which remembers what was shown to a person. */
+/* holdfast servers list|show|diff|approve|restart|logs: a client of /api/v1/servers and
+ * /api/v1/tools.  approve needs the daemon, which remembers what was shown to a person; restart and
+ * logs need it because it has the processes (servers_process.c). */
 #include "cli/cli.h"
 
 #include "base/log.h"
 #include "cli/inventory.h"
+#include "cli/servers_process.h"
 #include "cli/source.h"
 #include "json/read.h"
 #include "json/write.h"
@@ -22,7 +24,7 @@ struct servers_cmd {
 struct servers_verb {
     const char *name;
     int min_args, max_args;
-    const char *flags[5];
+    const char *flags[6];
     bool (*run)(struct servers_cmd *c, struct error *err);
 };
 
@@ -430,11 +432,39 @@ static bool run_approve(struct servers_cmd *c, struct error *err)
     return true;
 }
 
+/* restart, logs */
+
+static bool needs_daemon(struct servers_cmd *c, struct error *err)
+{
+    if (!open_source(c, err))
+        return false;
+    if (c->source.local)
+        return error_set(
+            err, ERR_UNREACHABLE,
+            "no Holdfast runs here, so no server does; start it first (`holdfast up`)");
+    return inventory_has_server(&c->from, str_of(c->cli->args[1]), err);
+}
+
+static bool run_restart(struct servers_cmd *c, struct error *err)
+{
+    return needs_daemon(c, err) &&
+           servers_restart(&c->source, str_of(c->cli->args[1]), c->json, c->cli->mem, &c->out, err);
+}
+
+static bool run_logs(struct servers_cmd *c, struct error *err)
+{
+    struct servers_logs l = {.cli = c->cli, .source = &c->source, .out = &c->out};
+
+    return servers_logs_flags(&l, err) && needs_daemon(c, err) && servers_logs(&l, err);
+}
+
 static const struct servers_verb verbs[] = {
     {"list", 1, 1, {"--config", "--data", "--url", "--json"}, run_list},
     {"show", 2, 2, {"--config", "--data", "--url", "--json"}, run_show},
     {"diff", 2, 3, {"--config", "--data", "--url", "--json"}, run_diff},
     {"approve", 2, 3, {"--all", "--digest", "--data", "--url", "--json"}, run_approve},
+    {"restart", 2, 2, {"--data", "--url", "--json"}, run_restart},
+    {"logs", 2, 2, {"-f", "-n", "--data", "--url", "--json"}, run_logs},
 };
 
 int cmd_servers(struct cli *cli)
@@ -450,7 +480,8 @@ int cmd_servers(struct cli *cli)
         struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
         for (size_t k = 0; k < countof(verbs); k++)
             cli_nearest_offer(&near, verbs[k].name);
-        return cli_unknown_verb(cli, &near, "servers needs one of list, show, diff or approve");
+        return cli_unknown_verb(cli, &near,
+                                "servers needs one of list, show, diff, approve, restart or logs");
     }
     if (cli->n_args < v->min_args || cli->n_args > v->max_args)
         return cli_usage(cli, "servers %s takes %s", v->name,

@@ -144,6 +144,8 @@ static const struct cli_flag user_flags[] = {
     END,
 };
 static const struct cli_flag servers_flags[] = {
+    {"-n", "N", "number of lines to begin with (logs; default: 50, at most 200)"},
+    {"-f", NULL, "print new lines as they come, until interrupted (logs)"},
     {"--all", NULL, "approve every tool that differs from its approved definition (approve)"},
     {"--digest", "HEX",
      "approve only if the tool still has this digest, as printed by diff (approve)"},
@@ -263,8 +265,11 @@ static const struct cli_command own[] = {
     {
         .name = "servers",
         .group = "Look",
-        .usage = "list | show NAME | diff NAME [TOOL] | approve NAME TOOL|--all",
-        .summary = "List the servers, show what changed in their tools, and approve changes.",
+        .usage = "list | show NAME | diff NAME [TOOL] | approve NAME TOOL|--all | restart NAME | "
+                 "logs NAME [-f] [-n N]",
+        .summary =
+            "List the servers, show and approve changes of their tools, restart one, read its "
+            "stderr.",
         .examples = {"holdfast servers diff files", "holdfast servers approve files read_file"},
         .flags = servers_flags,
         .run = cmd_servers,

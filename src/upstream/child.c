@@ -568,6 +568,11 @@ void child_set_secrets(struct child *c, const struct own_secrets *own)
     child_stderr_set_secrets(c->words, own);
 }
 
+void child_set_log(struct child *c, struct stderr_log *log, struct str session)
+{
+    child_stderr_set_log(c->words, log, session);
+}
+
 struct str child_stderr_tail(const struct child *c, size_t max)
 {
     return child_stderr_newest(c->words, max);

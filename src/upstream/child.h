@@ -43,6 +43,9 @@ void child_retire(struct child *c);
 int child_pid(const struct child *c); /* 0 until started */
 /* Secrets of its session, which must be redacted in its stderr; references are taken. */
 void child_set_secrets(struct child *c, const struct own_secrets *own);
+/* Its stderr lines are also kept in `log` (child_stderr.h). */
+struct stderr_log;
+void child_set_log(struct child *c, struct stderr_log *log, struct str session);
 /* The newest bytes; valid until the next turn. */
 struct str child_stderr_tail(const struct child *c, size_t max);
 /* For tests: the times from child_end() to each step. */

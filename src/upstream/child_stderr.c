@@ -9,8 +9,10 @@
 
 #include "audit/redact.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "upstream/child.h"
+#include "upstream/stderr_log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,13 +33,22 @@ struct child_stderr {
     uint64_t logged, suppressed;
     struct own_secrets own; /* secrets beside the published ones; holds references */
     struct loop_timer *window_end;
+    struct stderr_log *log; /* NULL: lines are only logged */
+    char session[64];       /* whose lines they are in `log` */
 };
 
 static void log_left_out(struct child_stderr *s)
 {
+    char text[64];
+
     if (s->left_out)
         log_info("server stderr: more lines left out", LZ("server", s->server),
                  LI("lines", s->left_out));
+    if (s->left_out && s->log) {
+        snprintf(text, sizeof(text), "[holdfast: %llu more lines left out]",
+                 (unsigned long long)s->left_out);
+        stderr_log_add(s->log, clock_wall_ms(), str_of(s->session), str_of(text));
+    }
     s->left_out = 0;
 }
 
@@ -63,6 +74,7 @@ void child_stderr_free(struct child_stderr *s)
     log_left_out(s);
     loop_timer_free(s->window_end);
     own_secrets_unref(&s->own);
+    stderr_log_unref(s->log);
     buf_release(&s->ring);
     buf_release(&s->line);
     free(s);
@@ -75,15 +87,23 @@ void child_stderr_set_secrets(struct child_stderr *s, const struct own_secrets *
     s->own = (struct own_secrets){.known = own->known, .session = own->session};
 }
 
-/* The log itself redacts published secrets. */
+void child_stderr_set_log(struct child_stderr *s, struct stderr_log *log, struct str session)
+{
+    stderr_log_unref(s->log);
+    s->log = stderr_log_ref(log);
+    snprintf(s->session, sizeof(s->session), "%.*s", STR_ARG(session));
+}
+
 static void log_clean(const struct child_stderr *s, struct str line)
 {
     struct buf clean;
 
     buf_init_secret(&clean, SIZE_MAX);
-    if ((s->own.known || s->own.session) && redact_line(&s->own, line, &clean))
+    if (redact_line(&s->own, line, &clean))
         line = buf_str(&clean);
     log_info("server stderr", LZ("server", s->server), LS("line", line));
+    if (s->log)
+        stderr_log_add(s->log, clock_wall_ms(), str_of(s->session), line);
     buf_release(&clean);
 }
 

@@ -9,12 +9,16 @@
 
 struct child_stderr;
 struct own_secrets;
+struct stderr_log;
 /* `server` is borrowed. */
 struct child_stderr *child_stderr_new(struct loop *loop, const char *server) must_check;
 void child_stderr_free(struct child_stderr *s);
 /* Secrets of the child's session, redacted in logs and summaries; references are taken.  The
  * credential of a request is ignored. */
 void child_stderr_set_secrets(struct child_stderr *s, const struct own_secrets *own);
+/* Lines that are logged are also kept in `log`, as lines of this session (row id; absent: none).  A
+ * reference is taken, and the session is copied. */
+void child_stderr_set_log(struct child_stderr *s, struct stderr_log *log, struct str session);
 void child_stderr_take(struct child_stderr *s, struct str bytes, int64_t now_ms);
 void child_stderr_flush(struct child_stderr *s, int64_t now_ms); /* logs an unfinished line */
 /* Valid until the next take. */

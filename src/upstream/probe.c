@@ -591,7 +591,7 @@ void probe_start(struct upstream *u)
 void probe_cancel(struct upstream *u)
 {
     if (u->probe)
-        probe_fail(u->probe, ERR_UNREACHABLE, "was removed from the configuration");
+        probe_fail(u->probe, ERR_UNREACHABLE, upstream_retired_text(u));
 }
 
 void probe_notice(struct upstream *u, unsigned kinds)

@@ -53,6 +53,8 @@ static void stdio_open(struct link *l)
     }
     l->wire = child_start(s->loop, s->keeper, &with, &events, l);
     child_set_secrets(l->wire, &l->own);
+    child_set_log(l->wire, l->up->stderr_log,
+                  str_starts(l->key, STR("s:")) ? str_n(l->key.p + 2, l->key.n - 2) : STR_NONE);
     link_up_later(l);
 }
 

@@ -87,6 +87,7 @@ static struct upstream *upstream_new(struct upstreams *s, struct config *config,
     u->ops = ops_for(server);
     u->sse = server->sse;
     u->tally = upstreams_tally(s, server->name);
+    u->stderr_log = stderr_log_new();
     u->refreshed_ms = -REFRESH_EVERY_MS;
     for (int kind = 0; kind < CATALOG_KINDS; kind++)
         u->notified_ms[kind] = -NOTIFY_EVERY_MS;
@@ -119,6 +120,7 @@ void upstream_unref(struct upstream *u)
     if (u->ops->forget)
         u->ops->forget(u);
     catalog_unref(u->catalog);
+    stderr_log_unref(u->stderr_log);
     free(u->watcher);
     map_release(&u->links);
     past_release(u);
@@ -138,6 +140,12 @@ static void end_links(struct upstream *u, bool idle_only, const struct error *wh
     }
 }
 
+const char *upstream_retired_text(const struct upstream *u)
+{
+    return u->is_restarted ? "was restarted by an administrator; try again"
+                           : "was removed from the configuration";
+}
+
 /* A changed or removed upstream finishes its calls and takes no new ones. */
 static void retire(struct upstream *u)
 {
@@ -154,13 +162,41 @@ static void finish_retired(struct upstream *u, bool now)
     struct error why = {0};
     bool late = now || loop_now_ms(u->set->loop) >= u->retry_at_ms;
     if (late)
-        error_set(&why, ERR_UNREACHABLE, "%.*s was removed from the configuration",
-                  STR_ARG(u->config->name));
+        error_set(&why, ERR_UNREACHABLE, "%.*s %s", STR_ARG(u->config->name),
+                  upstream_retired_text(u));
     end_links(u, !late, &why);
     if (u->calls == 0 && u->links.n == 0) {
         list_remove(&u->node); /* the set drops its reference; others may remain */
         upstream_unref(u);
     }
+}
+
+bool upstream_restart(struct upstream *u, struct error *err)
+{
+    struct upstreams *s = u->set;
+    struct list *next = u->node.next;
+    struct upstream *fresh;
+
+    if (u->config->kind == SERVER_BUILTIN)
+        return error_set(err, ERR_BAD_INPUT,
+                         "%.*s is part of Holdfast and has no process; restart Holdfast instead",
+                         STR_ARG(u->config->name));
+    fresh = upstream_new(s, u->config_ref, u->config);
+    list_remove(&fresh->node); /* the place of the old one, in configuration order */
+    list_push(next, &fresh->node);
+    stderr_log_unref(fresh->stderr_log);
+    fresh->stderr_log = stderr_log_ref(u->stderr_log);
+    fresh->was_left_out = true; /* listeners hear of its lists, which may be others now */
+    u->is_restarted = true;
+    retire(u);
+    probe_start(fresh);
+    finish_retired(u, false);
+    return true;
+}
+
+const struct stderr_log *upstream_stderr(const struct upstream *u)
+{
+    return u->stderr_log;
 }
 
 /* Built-in servers come after all others. */
@@ -332,8 +368,8 @@ bool upstream_may_start(struct upstream *u, struct error *err)
 {
     int64_t left = u->retry_at_ms - loop_now_ms(u->set->loop);
     if (u->retired)
-        return error_set(err, ERR_UNREACHABLE, "%.*s was removed from the configuration",
-                         STR_ARG(u->config->name));
+        return error_set(err, ERR_UNREACHABLE, "%.*s %s", STR_ARG(u->config->name),
+                         upstream_retired_text(u));
     if (u->failures == 0 || left <= 0)
         return true;
     *err = u->last_error;

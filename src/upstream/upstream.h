@@ -23,6 +23,7 @@ struct known;
 struct pending;
 struct keeper;
 struct builtin;
+struct stderr_log;
 
 /* The receiver of messages from upstreams: set once, by delivery. */
 struct upstream_sink {
@@ -76,6 +77,12 @@ struct upstreams *upstreams_new(const struct upstreams_config *config) must_chec
  * untouched.  Changed and removed servers finish their calls (at most 30 s) and end. */
 void upstreams_apply(struct upstreams *s, struct config *config);
 void upstreams_free(struct upstreams *s);
+/* Starts the processes and remote sessions of a server anew, as if its definition had changed, and
+ * probes it at once.  Back-off after failures begins anew too.  ERR_BAD_INPUT for a built-in
+ * server. */
+must_check bool upstream_restart(struct upstream *u, struct error *err);
+/* The newest stderr lines of its processes (upstream/stderr_log.h). */
+const struct stderr_log *upstream_stderr(const struct upstream *u);
 struct upstream *upstreams_find(struct upstreams *s, struct str name); /* NULL: not configured */
 /* Calls fn for every current upstream, in configuration order. */
 void upstreams_each(struct upstreams *s, void (*fn)(void *arg, struct upstream *u), void *arg);

@@ -9,6 +9,7 @@
 #include "base/secret.h"
 #include "io/deadline.h"
 #include "upstream/eras.h"
+#include "upstream/stderr_log.h"
 #include "upstream/upstream.h"
 
 /*   OPENING ──link_opened()──> OPEN ──link_end()──> ENDED (freed at the end of the turn)
@@ -106,6 +107,8 @@ struct upstream {
     unsigned processes; /* links with `counts` */
     unsigned calls;     /* pendings of all links */
     bool retired;
+    bool is_restarted; /* retired because its processes start anew, with the same definition */
+    struct stderr_log *stderr_log;
     bool guarded;
     struct list node;                     /* in the set's list */
     struct list queue;                    /* struct link_wait: waiting for a slot */
@@ -236,6 +239,8 @@ void upstream_slot_freed(struct upstreams *s); /* the same at the end of the tur
 void remote_end_session(struct upstream *u, struct str resume);
 /* upstream.c */
 void upstreams_unref(struct upstreams *s);
+/* What happened to a retired upstream, to follow its name in an error. */
+const char *upstream_retired_text(const struct upstream *u);
 /* False: the server is in back-off after failures, or removed from the configuration. */
 must_check bool upstream_may_start(struct upstream *u, struct error *err);
 void upstream_note_failure(struct upstream *u, const struct error *err);
