@@ -99,6 +99,7 @@ int cmd_secret(struct cli *cli);
 int cmd_servers(struct cli *cli);
 int cmd_user(struct cli *cli);
 int cmd_db(struct cli *cli);
+int cmd_doctor(struct cli *cli);
 int cmd_version(struct cli *cli);
 int cmd_help(struct cli *cli);
 

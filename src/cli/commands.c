@@ -167,6 +167,18 @@ static const struct cli_flag db_flags[] = {
     END,
 };
 
+static const struct cli_flag doctor_flags[] = {
+    {"--bundle", "FILE",
+     "also write the findings, the configuration and logs to FILE (.tar.gz), "
+     "without secrets"},
+    {"--keys-backed-up", NULL, "record that the key files were backed up now, and do nothing else"},
+    CONFIG_FLAG,
+    DATA_FLAG,
+    JSON_FLAG,
+    QUIET_FLAG,
+    END,
+};
+
 static const struct cli_command own[] = {
     {
         .name = "up",
@@ -283,6 +295,16 @@ static const struct cli_command own[] = {
         .examples = {"holdfast db status", "holdfast db migrate --dry-run"},
         .flags = db_flags,
         .run = cmd_db,
+    },
+    {
+        .name = "doctor",
+        .group = "Look",
+        .usage = "[--bundle FILE] [--keys-backed-up] [--config FILE] [--data DIR] [--json]",
+        .summary = "Check the machine, the store, the keys, the servers and the clients, and say "
+                   "what to repair.",
+        .examples = {"holdfast doctor", "holdfast doctor --bundle report.tar.gz"},
+        .flags = doctor_flags,
+        .run = cmd_doctor,
     },
     {
         .name = "version",
