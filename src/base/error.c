@@ -57,7 +57,7 @@ static const struct error_info table[ERR_COUNT] = {
         "GET /readyz and the log name the reason."),
     ROW(ERR_UNREACHABLE, "unreachable", 502, -32000, 4, "The server cannot be reached",
         "A connection or process could not be started, or it broke off. "
-        "Check the command or URL with `holdfast servers` and look at the log of that server."),
+        "Run `holdfast doctor`, and look at `holdfast servers logs NAME`."),
     ROW(ERR_UPSTREAM, "upstream", 502, -32000, 1, "The server broke the protocol",
         "The answer of the server cannot be understood. Look at its log, and report the problem to "
         "its authors with the text of this error."),

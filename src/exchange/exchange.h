@@ -212,6 +212,7 @@ bool exchange_profile_shows(const struct exchange *x, struct str server, struct 
 uint64_t exchange_permitted_toolsets(const struct exchange *x);
 uint64_t exchange_toolsets(const struct exchange *x);
 /* A call of a tool that the profile does not show: unknown tool, or how to enable its toolset. */
+enum step_result exchange_unknown_tool(struct exchange *x);
 enum step_result exchange_refuse_tool(struct exchange *x);
 /* listener_scope.c: the scope of this caller as a listener; borrows from x. */
 struct listener_scope exchange_listener_scope(const struct exchange *x);

@@ -54,6 +54,15 @@ static const char *advice(const struct exchange *x)
            "tool again with the same; this tool cannot be given a handle";
 }
 
+/* The same words whether the tool does not exist or the caller may not use it. */
+enum step_result exchange_unknown_tool(struct exchange *x)
+{
+    return exchange_refuse(
+        x, 200, -32602,
+        "Unknown tool: there is none of this name; tools/list names them. If you "
+        "expect it, your key may not include it: ask an administrator");
+}
+
 enum step_result exchange_refuse_tool(struct exchange *x)
 {
     struct str key = STR_NONE;
@@ -62,8 +71,7 @@ enum step_result exchange_refuse_tool(struct exchange *x)
         key = profile_toolset_with(x->profile, exchange_permitted_toolsets(x), upstream_name(x->up),
                                    x->tool);
     if (!key.p || !x->item)
-        return exchange_refuse(x, 200, -32602,
-                               "Unknown tool: there is none of this name; tools/list names them");
+        return exchange_unknown_tool(x);
     return exchange_tool_error(
         x, arena_printf(x->mem,
                         "Toolset '%.*s' is not enabled in this session; call enable_toolset with "

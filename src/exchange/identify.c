@@ -37,8 +37,7 @@ enum step_result exchange_check_scopes(struct exchange *x)
     const struct server_config *server = upstream_config(x->up);
     if (!principal_may_use_tool(&x->caller.who, upstream_name(x->up), x->tool) ||
         (unlikely(config_limits_tools(server)) && !config_shows_tool(server, x->tool)))
-        return exchange_refuse(x, 200, -32602,
-                               "Unknown tool: there is none of this name; tools/list names them");
+        return exchange_unknown_tool(x);
     if (x->profile && !exchange_profile_shows(x, upstream_name(x->up), x->tool))
         return exchange_refuse_tool(x);
     return STEP_NEXT;

@@ -24,7 +24,6 @@ enum step_result exchange_check_pin(struct exchange *x)
     if (verdict == PIN_FREE)
         return STEP_NEXT;
     if (verdict == PIN_UNKNOWN)
-        return exchange_refuse(x, 200, -32602,
-                               "Unknown tool: there is none of this name; tools/list names them");
+        return exchange_unknown_tool(x);
     return exchange_tool_error(x, pins_held_text(verdict, upstream_name(x->up), x->tool, x->mem).p);
 }

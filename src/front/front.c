@@ -106,7 +106,8 @@ static const char *check_names(const struct config *c, struct http_request *r)
     if (!host_is_allowed(c, client_host(c, r)))
         return arena_printf(r->mem,
                             "the Host \"%.*s\" is not one of ours: use a loopback name or that of "
-                            "\"public_url\"; a proxy in front must pass the client's Host on",
+                            "\"public_url\"; a proxy in front must pass the client's Host on "
+                            "(nginx: proxy_set_header Host $host;)",
                             STR_ARG(str_cut(client_host(c, r), 100)))
             .p;
     if (origin.p &&

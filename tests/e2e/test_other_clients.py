@@ -9,7 +9,8 @@ import commands
 import harness
 import pytest
 
-HIDDEN = 'Unknown tool: there is none of this name; tools/list names them'
+HIDDEN = ('Unknown tool: there is none of this name; tools/list names them. '
+          'If you expect it, your key may not include it: ask an administrator')
 
 
 def names(client):

@@ -24,7 +24,8 @@ SETTINGS = {
     },
     'toolsets': {'read': {'tools': ['a__get*', 'b__*']}},
 }
-UNKNOWN = 'Unknown tool: there is none of this name; tools/list names them'
+UNKNOWN = ('Unknown tool: there is none of this name; tools/list names them. '
+           'If you expect it, your key may not include it: ask an administrator')
 MISSING = 'Missing required mcp-client-id header'
 EMPTY = 'mcp-client-id header must not be empty'
 
