@@ -196,8 +196,11 @@ static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct 
             return error_set(err, ERR_INTERNAL,
                              "the address of the listening socket cannot be read");
         address_format(&address, text, sizeof(text));
-        log_info("listening", LZ("address", text));
-        log_endpoints(g, text);
+        g->api.url = arena_printf(g->mem, "%s://%s", g->tls ? "https" : "http", text);
+        if (!g->options.is_shown) {
+            log_info("listening", LZ("address", text));
+            log_endpoints(g, text);
+        }
     }
     http_server_listen(g->server, fd, is_unix ? NULL : g->tls, is_unix);
     return true;
@@ -240,6 +243,16 @@ static void log_notes(const struct config *c)
     for (size_t i = 0; i < c->n_notes; i++)
         log_info("configuration", LS("note", c->notes[i]));
     log_findings(c);
+}
+
+/* An event that the person at the terminal sees too, although the level for people is warn. */
+static void log_notice(const struct gateway *g, const char *message, const char *key,
+                       int64_t number)
+{
+    struct log_field field = LI(key, number);
+
+    if (g->options.is_shown || log_threshold <= LOG_INFO)
+        log_line(LOG_INFO, message, &field, 1);
 }
 
 /* Signals. */
@@ -291,7 +304,7 @@ void gateway_reload(struct gateway *g)
     config_unref(g->front.config);
     g->front.config = fresh;
     swap_tls(g, tls);
-    log_info("configuration reloaded", LI("servers", fresh->n_servers));
+    log_notice(g, "configuration reloaded", "servers", (int64_t)fresh->n_servers);
 }
 
 static void on_anchored(void *arg)
@@ -369,8 +382,7 @@ static void on_terminate(void *arg, int signum)
         log_warn("second signal: stopping at once", LI("signal", signum));
         leave_now(signum == SIGINT ? 130 : 1);
     }
-    log_info("stopping: finishing what is under way", LI("signal", signum),
-             LI("requests", g->front.under_way));
+    log_notice(g, "stopping: finishing what is under way", "requests", g->front.under_way);
     begin_stop(g);
 }
 
@@ -445,6 +457,7 @@ static void stop(struct gateway *g)
 {
     struct services *sv = &g->sv;
 
+    gateway_show_stop(g->show);
     pipes_free(sv->pipes);
     sse2024_free(sv->sse2024);
     if (sv->streams)
@@ -528,8 +541,12 @@ int gateway_run(const struct gateway_options *options)
     harden();
     log_notes(options->config);
     if (start(&g, &err)) {
-        log_info("ready", LI("servers", g.front.config->n_servers), LS("data", options->data_dir),
-                 LS("database", g.database), LZ("version", HOLDFAST_VERSION));
+        if (options->is_shown)
+            g.show = gateway_show_start(&g);
+        else
+            log_info("ready", LI("servers", g.front.config->n_servers),
+                     LS("data", options->data_dir), LS("database", g.database),
+                     LZ("version", HOLDFAST_VERSION));
         loop_run(g.sv.loop);
     } else {
         log_error("cannot start", LZ("why", err.text));

@@ -17,6 +17,9 @@ struct gateway_options {
     struct datadir *datadir;   /* taken; NULL: gateway_run() locks data_dir first */
     bool only_control_socket;  /* opens no listener but the control socket */
     bool ends_with_pipes;      /* for `stdio`: stops when the last pipe ends */
+    /* Log lines are for people: shows the start in short, and a line for each call
+     * (gateway_show.h). */
+    bool is_shown;
 };
 /* Whether a start would accept the certificate and key files that the configuration names. */
 must_check bool gateway_check_files(const struct config *config, struct error *err);

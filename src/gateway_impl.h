@@ -8,6 +8,7 @@
 #include "exchange/exchange.h"
 #include "feeds/feeds.h"
 #include "gateway.h"
+#include "gateway_show.h"
 #include "identity/logins.h"
 #include "storage.h"
 
@@ -46,7 +47,8 @@ struct gateway {
     bool reloading, reload_again;
     int64_t drain_until_ms;
     bool anchoring;
-    int terminal; /* the terminal the process was started on; -1: none */
+    int terminal;              /* the terminal the process was started on; -1: none */
+    struct gateway_show *show; /* NULL: nothing is shown */
     struct own_tokens *own_tokens;
     struct docs_server docs; /* gives the docs tools access to documents */
 };

@@ -5,6 +5,7 @@
 
 #include "audit/audit.h"
 #include "audit/chain.h"
+#include "base/clock.h"
 #include "config/datadir.h"
 #include "crypto/hash.h"
 #include "crypto/key_file.h"
@@ -254,6 +255,8 @@ void gateway_add_routes(struct gateway *g)
     g->api.on_secret_changed = gateway_on_secret_changed;
     g->api.on_secret_changed_arg = g;
     g->api.database = g->database;
+    g->api.data_dir = g->options.data_dir;
+    g->api.started_ms = clock_wall_ms();
     operate_start(&g->api);
     exchange_add_routes(sv);
     plain_add_routes(&g->api);

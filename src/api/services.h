@@ -27,6 +27,9 @@ struct api_services {
     void (*on_secret_changed)(void *arg);
     void *on_secret_changed_arg;
     struct str database; /* name of the database in use, for people */
+    struct str url;      /* "http://127.0.0.1:4653"; absent: no listener but the control socket */
+    struct str data_dir;
+    int64_t started_ms; /* clock_wall_ms() at the start; 0: inside of a command */
 };
 
 #endif

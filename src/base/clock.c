@@ -112,6 +112,15 @@ void clock_format(int64_t wall_ms, char ret_text[CLOCK_TEXT])
              (unsigned)tm.tm_sec % 100, (unsigned)(ms % 1000));
 }
 
+void clock_format_local(int64_t wall_ms, char ret_text[CLOCK_LOCAL_TEXT])
+{
+    time_t seconds = (time_t)(wall_ms / 1000);
+    struct tm at;
+
+    if (!localtime_r(&seconds, &at) || !strftime(ret_text, CLOCK_LOCAL_TEXT, "%H:%M:%S", &at))
+        memcpy(ret_text, "--:--:--", CLOCK_LOCAL_TEXT);
+}
+
 bool clock_parse(struct str text, int64_t *ret_wall_ms)
 {
     char copy[CLOCK_TEXT], again[CLOCK_TEXT];

@@ -34,6 +34,8 @@ void clock_jump_fake(int64_t wall_delta_ms); /* simulates setting the wall clock
 void clock_set_real(void);
 #define CLOCK_TEXT 25 /* "2026-11-15T09:02:03.456Z" + NUL */
 void clock_format(int64_t wall_ms, char ret_text[CLOCK_TEXT]);
+#define CLOCK_LOCAL_TEXT 9                                                 /* "09:02:03" + NUL */
+void clock_format_local(int64_t wall_ms, char ret_text[CLOCK_LOCAL_TEXT]); /* in the zone of TZ */
 /* Reads what clock_format() writes; false on anything else. */
 must_check bool clock_parse(struct str text, int64_t *ret_wall_ms);
 /* "30m", "24h", "1h30m", "1.5h", "500ms", "90" (seconds), "7d"; false on anything else.  Fractions

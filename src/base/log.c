@@ -9,6 +9,7 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/log_file.h"
 #include "base/log_text.h"
 #include "base/thread.h"
 
@@ -17,6 +18,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #define RING 1024 /* lines; a power of two */
@@ -46,7 +48,7 @@ static struct {
 static _Atomic uint64_t dropped;
 static uint64_t dropped_logged;
 static int out_fd = STDERR_FILENO;
-static bool as_json, in_colour;
+static bool as_json, in_colour, to_journal;
 static log_filter filter;
 
 #define FILTERED_MOST 16 /* most fields in a line that are filtered */
@@ -57,7 +59,19 @@ void log_setup(enum log_level threshold, int json)
 
     log_threshold = threshold;
     as_json = json < 0 ? !tty : json > 0;
-    in_colour = tty && !getenv("NO_COLOR");
+    in_colour = tty && !as_json && !getenv("NO_COLOR");
+    to_journal = log_fd_is_journal(out_fd, getenv("JOURNAL_STREAM"));
+    tzset(); /* localtime_r() does not read TZ */
+}
+
+bool log_is_human(void)
+{
+    return !as_json;
+}
+
+bool log_in_colour(void)
+{
+    return in_colour;
 }
 
 void log_set_fd(int fd)
@@ -111,10 +125,12 @@ static bool write_out(const char *p, size_t n)
     return true;
 }
 
-static void write_line(struct buf *line)
+static void write_line(struct str line)
 {
-    if (!write_out(line->p, line->n))
+    if (!write_out(line.p, line.n))
         dropped++;
+    else
+        log_file_grew(line.n);
 }
 
 static void format_line(struct buf *out, enum log_level level, const char *message,
@@ -122,6 +138,8 @@ static void format_line(struct buf *out, enum log_level level, const char *messa
 {
     if (as_json)
         log_text_json(out, level, clock_wall_ms(), message, fields, n);
+    else if (to_journal)
+        log_text_journal(out, level, message, fields, n);
     else
         log_text_human(out, level, clock_wall_ms(), message, fields, n, in_colour);
 }
@@ -165,11 +183,28 @@ static bool ring_put(struct str text)
     return true;
 }
 
+static void put_line(struct str line)
+{
+    bool through_ring;
+
+    pthread_mutex_lock(&log_state.lock);
+    through_ring = log_state.running;
+    if (through_ring && !ring_put(line))
+        dropped++;
+    pthread_mutex_unlock(&log_state.lock);
+    if (!through_ring)
+        write_line(line);
+}
+
+void log_show(struct str line)
+{
+    put_line(line);
+}
+
 void log_line(enum log_level level, const char *message, const struct log_field *fields, size_t n)
 {
     struct log_field clean[FILTERED_MOST];
     struct buf line, bytes;
-    bool through_ring;
 
     buf_init(&line, SIZE_MAX);
     buf_init_secret(&bytes, SIZE_MAX);
@@ -179,13 +214,7 @@ void log_line(enum log_level level, const char *message, const struct log_field 
     }
     format_line(&line, level, message, fields, n);
     buf_release(&bytes);
-    pthread_mutex_lock(&log_state.lock);
-    through_ring = log_state.running;
-    if (through_ring && !ring_put(buf_str(&line)))
-        dropped++;
-    pthread_mutex_unlock(&log_state.lock);
-    if (!through_ring)
-        write_line(&line);
+    put_line(buf_str(&line));
     buf_release(&line);
 }
 
@@ -201,7 +230,7 @@ static void write_dropped(void)
     buf_init(&line, SIZE_MAX);
     format_line(&line, LOG_WARN, "log lines were dropped because stderr did not take them", &lines,
                 1);
-    write_line(&line);
+    write_line(buf_str(&line));
     buf_release(&line);
 }
 
@@ -228,8 +257,10 @@ static void *writer_main(void *arg unused_arg)
     while ((line = ring_take())) {
         if (past_deadline() || !write_out(line->text, line->n))
             dropped++;
-        else
+        else {
+            log_file_grew(line->n);
             write_dropped();
+        }
         free(line);
     }
     return NULL;

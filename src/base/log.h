@@ -46,6 +46,18 @@ void log_line(enum log_level level, const char *message, const struct log_field 
 extern enum log_level log_threshold;
 /* Before log_start() lines are written synchronously.  `json`: -1 decides by isatty(2). */
 void log_setup(enum log_level threshold, int json);
+/* "json" is 1, "human" is 0, for log_setup(). */
+must_check bool log_format_parse(struct str s, int *ret_json);
+bool log_is_human(void);  /* lines are written for people */
+bool log_in_colour(void); /* … and in colour */
+/* Writes a line of text for people, without level and fields, in order with the log lines.  The
+ * caller has escaped it and ended it with a newline. */
+void log_show(struct str line);
+/* From now on lines go to `path` (0600), through standard error.  A file of more than LOG_FILE_MAX
+ * bytes becomes PATH.1, now and while lines are written.  Call it before log_start(). */
+#define LOG_FILE_MAX (10 * 1024 * 1024)
+struct error;
+must_check bool log_to_file(const char *path, struct error *err);
 must_check bool log_level_parse(struct str s, enum log_level *ret);
 void log_start(void); /* starts the writer thread; call it after the last fork */
 void log_stop(void);  /* flushes (bounded wait) and joins */

@@ -27,6 +27,16 @@ bool log_level_parse(struct str s, enum log_level *ret)
     return false;
 }
 
+bool log_format_parse(struct str s, int *ret_json)
+{
+    bool is_json = str_eq(s, STR("json"));
+
+    if (!is_json && !str_eq(s, STR("human")))
+        return false;
+    *ret_json = is_json;
+    return true;
+}
+
 bool log_key_is_secret(const char *key)
 {
     static const char *const words[] = {"token",         "secret",     "password",    "passwd",
@@ -191,17 +201,52 @@ void log_text_json(struct buf *out, enum log_level level, int64_t wall_ms, const
     buf_addz(out, "}\n");
 }
 
+/* The field whose text continues the message as a sentence. */
+static bool is_reason(const struct log_field *f)
+{
+    return f->text.p && (strcmp(f->key, "why") == 0 || strcmp(f->key, "warning") == 0 ||
+                         strcmp(f->key, "note") == 0);
+}
+
+static void add_reason(struct buf *out, const struct log_field *f)
+{
+    buf_addz(out, ": ");
+    log_escape(out, shown(f), LONGEST_VALUE);
+}
+
+/* Message, reason, other fields, newline; the line began at `start`. */
+static void add_sentence(struct buf *out, size_t start, const char *message,
+                         const struct log_field *fields, size_t n)
+{
+    log_escape(out, str_of(message), LONGEST_VALUE / 2);
+    for (size_t i = 0; i < n; i++)
+        if (is_reason(&fields[i]))
+            add_field(out, start, &fields[i], 1, add_reason);
+    for (size_t i = 0; i < n; i++)
+        if (!is_reason(&fields[i]))
+            add_field(out, start, &fields[i], 1, human_field);
+    buf_addc(out, '\n');
+}
+
 void log_text_human(struct buf *out, enum log_level level, int64_t wall_ms, const char *message,
                     const struct log_field *fields, size_t n, bool colour)
 {
     size_t start = out->n;
-    char time[CLOCK_TEXT];
+    char time[CLOCK_LOCAL_TEXT];
 
-    clock_format(wall_ms, time);
-    buf_addf(out, "%.12s %s%-5s%s ", time + 11, colour ? level_colours[level] : "",
-             level_names[level], colour ? "\033[0m" : "");
-    log_escape(out, str_of(message), LONGEST_VALUE / 2);
-    for (size_t i = 0; i < n; i++)
-        add_field(out, start, &fields[i], 1, human_field);
-    buf_addc(out, '\n');
+    clock_format_local(wall_ms, time);
+    buf_addf(out, "%s %s%-5s%s ", time, colour ? level_colours[level] : "", level_names[level],
+             colour ? "\033[0m" : "");
+    add_sentence(out, start, message, fields, n);
+}
+
+void log_text_journal(struct buf *out, enum log_level level, const char *message,
+                      const struct log_field *fields, size_t n)
+{
+    static const char priorities[] = {
+        [LOG_DEBUG] = '7', [LOG_INFO] = '6', [LOG_WARN] = '4', [LOG_ERROR] = '3'};
+    size_t start = out->n;
+
+    buf_addf(out, "<%c>", priorities[level]);
+    add_sentence(out, start, message, fields, n);
 }

@@ -89,6 +89,9 @@ void cli_help_markdown(struct buf *out); /* docs/generated/cli.md */
 must_check bool cli_help_page(const char *name, struct buf *out);
 
 int cmd_up(struct cli *cli);
+int cmd_start(struct cli *cli);
+int cmd_stop(struct cli *cli);
+int cmd_status(struct cli *cli);
 int cmd_stdio(struct cli *cli);
 int cmd_add(struct cli *cli);
 int cmd_remove(struct cli *cli);

@@ -26,6 +26,7 @@ static const struct row exit_codes[] = {
 
 static const struct row environment[] = {
     {"HOLDFAST_CONFIG", "configuration file, when --config is not given"},
+    {"HOLDFAST_LOG_FORMAT", "human or json, when --log-format is not given"},
     {"HOLDFAST_LOG_LEVEL", "debug, info, warn or error, when --log-level is not given"},
     {"HOLDFAST_KEY", "key that holdfast stdio and commands with --url authenticate with; without "
                      "it holdfast stdio acts as the local admin"},

@@ -2,45 +2,71 @@
 /* holdfast up: checks the command line, the environment and the configuration before a directory is
  * created or a port is bound.  gateway.c does the rest. */
 #include "base/log.h"
-#include "cli/cli.h"
 #include "cli/secret.h"
-#include "gateway.h"
+#include "cli/up.h"
 
 #include <stdlib.h>
 
-int cmd_up(struct cli *cli)
+/* The flag, else the variable; NULL: neither is given. */
+static const char *flag_or_variable(const struct cli *cli, const char *flag, const char *variable)
+{
+    const char *given = cli_flag(cli, flag), *set = getenv(variable);
+
+    return given ? given : set && *set ? set : NULL;
+}
+
+/* Lines for people leave out what the shown start and the lines of calls say already, unless a
+ * level is asked for. */
+bool up_set_log(const struct cli *cli, int json, struct error *err)
+{
+    const char *format = flag_or_variable(cli, "--log-format", "HOLDFAST_LOG_FORMAT");
+    const char *wanted = flag_or_variable(cli, "--log-level", "HOLDFAST_LOG_LEVEL");
+    enum log_level level = LOG_INFO;
+
+    if (format && !log_format_parse(str_of(format), &json))
+        return error_set(err, ERR_USAGE, "the log format is human or json, not \"%.100s\"", format);
+    if (wanted && !log_level_parse(str_of(wanted), &level))
+        return error_set(err, ERR_USAGE,
+                         "the log level is debug, info, warn or error, not \"%.100s\"", wanted);
+    log_setup(level, json);
+    if (!wanted && log_is_human())
+        log_threshold = LOG_WARN;
+    return true;
+}
+
+bool up_prepare(struct cli *cli, struct gateway_options *ret, struct error *err)
 {
     struct gateway_options options = {0};
-    enum log_level level = LOG_INFO;
-    const char *wanted = cli_flag(cli, "--log-level");
-    struct error err;
 
-    if (cli->n_args)
-        return cli_usage(cli, "up takes no argument \"%.100s\"", cli->args[0]);
-    if (!wanted)
-        wanted = getenv("HOLDFAST_LOG_LEVEL");
-    if (wanted && !log_level_parse(str_of(wanted), &level))
-        return cli_usage(cli, "the log level is debug, info, warn or error, not \"%.100s\"",
-                         wanted);
-    log_setup(level, -1);
     options.source = (struct config_source){
         .file = str_of(cli_flag(cli, "--config")),
         .listen = str_of(cli_flag(cli, "--listen")),
         .must_exist = cli_flag(cli, "--config") != NULL,
     };
-    if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &options.data_dir, &err) ||
+    if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &options.data_dir, err) ||
         !database_choose(str_of(getenv("DATABASE_URL")), options.data_dir, cli->mem,
-                         &options.database, &err) ||
-        !redis_choose(str_of(getenv("REDIS_URL")), cli->mem, &options.redis, &err) ||
-        !config_load(&options.source, &options.config, &err))
-        return cli_fail(cli, &err);
-    if (!gateway_check_files(options.config, &err)) {
+                         &options.database, err) ||
+        !redis_choose(str_of(getenv("REDIS_URL")), cli->mem, &options.redis, err) ||
+        !config_load(&options.source, &options.config, err))
+        return false;
+    if (!gateway_check_files(options.config, err) ||
+        !secret_ask_inputs(cli, options.config, err)) {
         config_unref(options.config);
-        return cli_fail(cli, &err);
+        return false;
     }
-    if (!secret_ask_inputs(cli, options.config, &err)) {
-        config_unref(options.config);
-        return cli_fail(cli, &err);
-    }
+    *ret = options;
+    return true;
+}
+
+int cmd_up(struct cli *cli)
+{
+    struct gateway_options options;
+    struct error err;
+
+    if (cli->n_args)
+        return cli_usage(cli, "up takes no argument \"%.100s\"", cli->args[0]);
+    if (!up_set_log(cli, -1, &err) || !up_prepare(cli, &options, &err))
+        return cli_refuse(cli, &err);
+    options.is_shown = log_is_human();
     return gateway_run(&options);
 }

@@ -19,6 +19,12 @@
     {                                                                                              \
         "--json", NULL, "print JSON; a list is one object per line"                                \
     }
+#define LOG_FORMAT_FLAG                                                                            \
+    {                                                                                              \
+        "--log-format", "FORMAT",                                                                  \
+            "human or json (default: HOLDFAST_LOG_FORMAT, else human on a terminal, json "         \
+            "otherwise)"                                                                           \
+    }
 #define URL_FLAG                                                                                   \
     {                                                                                              \
         "--url", "URL",                                                                            \
@@ -40,9 +46,13 @@ static const struct cli_flag up_flags[] = {
      "address to listen on (default: 127.0.0.1:4653); an address beyond loopback needs auth and "
      "TLS"},
     DATA_FLAG,
-    {"--log-level", "LEVEL", "debug, info, warn or error (default: info)"},
+    LOG_FORMAT_FLAG,
+    {"--log-level", "LEVEL",
+     "debug, info, warn or error (default: info; with lines for people: warn)"},
     END,
 };
+static const struct cli_flag stop_flags[] = {CONFIG_FLAG, DATA_FLAG, END};
+static const struct cli_flag status_flags[] = {CONFIG_FLAG, DATA_FLAG, JSON_FLAG, END};
 static const struct cli_flag stdio_flags[] = {
     {"--server", "NAME", "serve this server only, with its own tool names (default: all servers)"},
     {"--profile", "NAME", "serve this profile"},
@@ -188,6 +198,33 @@ static const struct cli_command own[] = {
         .examples = {"holdfast up", "holdfast up --config ./holdfast.json --listen 127.0.0.1:8080"},
         .flags = up_flags,
         .run = cmd_up,
+    },
+    {
+        .name = "start",
+        .group = "Run",
+        .usage = "[--config FILE] [--listen HOST:PORT] [--data DIR]",
+        .summary = "Start Holdfast in the background, unless it runs, and wait until it is ready.",
+        .examples = {"holdfast start", "holdfast start --config ./holdfast.json"},
+        .flags = up_flags,
+        .run = cmd_start,
+    },
+    {
+        .name = "stop",
+        .group = "Run",
+        .usage = "[--data DIR]",
+        .summary = "Stop the Holdfast of the data directory, after the calls under way.",
+        .examples = {"holdfast stop", "holdfast stop --data ./data"},
+        .flags = stop_flags,
+        .run = cmd_stop,
+    },
+    {
+        .name = "status",
+        .group = "Run",
+        .usage = "[--data DIR] [--json]",
+        .summary = "Show whether Holdfast runs, its address, its servers and its database.",
+        .examples = {"holdfast status", "holdfast status --json"},
+        .flags = status_flags,
+        .run = cmd_status,
     },
     {
         .name = "stdio",

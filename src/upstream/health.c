@@ -85,6 +85,11 @@ void upstream_start_failed(struct upstream *u, const struct error *err)
     redact_cut(NULL, err->text, t->last_error, sizeof(t->last_error));
 }
 
+bool upstream_has_failed_start(const struct upstream *u)
+{
+    return u->failures > 0;
+}
+
 const char *health_state_name(enum health_state state)
 {
     static const char *const names[] = {[HEALTH_UNKNOWN] = "unknown",

@@ -109,6 +109,8 @@ struct upstream_health {
     int64_t last_ok_ms, last_failed_ms; /* clock_life_ms(); 0: never */
 };
 struct upstream_health upstream_health(const struct upstream *u);
+/* Whether its last start failed, and the log has said why. */
+bool upstream_has_failed_start(const struct upstream *u);
 const char *health_state_name(enum health_state state); /* "healthy" … */
 
 /* The part of the health that survives restarts, kept by server name.  upstreams_tally() creates a

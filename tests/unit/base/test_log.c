@@ -10,6 +10,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static int ends[2];
@@ -41,8 +44,47 @@ TEST(test_log__human_form)
 {
     redirect(LOG_INFO, 0);
     log_info("listening", LZ("address", "127.0.0.1:4653"), LI("n", -3), LZ("why", "two words"));
-    assert_string_equal(restore(), "09:02:03.456 info  listening address=127.0.0.1:4653 n=-3 "
-                                   "why=\"two words\"\n");
+    assert_string_equal(restore(), "09:02:03 info  listening: two words address=127.0.0.1:4653 "
+                                   "n=-3\n");
+}
+
+TEST(test_log__human_form_has_the_local_time)
+{
+    setenv("TZ", "XYZ-2", 1);
+    redirect(LOG_INFO, 0);
+    log_info("here");
+    assert_string_equal(restore(), "11:02:03 info  here\n");
+    unsetenv("TZ");
+    tzset();
+}
+
+/* JOURNAL_STREAM names the device and inode of the stream. */
+TEST(test_log__to_the_journal_begins_with_the_priority)
+{
+    char stream[64];
+    struct stat st;
+
+    redirect(LOG_DEBUG, 0);
+    assert_int_equal(fstat(ends[1], &st), 0);
+    snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+             (unsigned long long)st.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+    log_setup(LOG_DEBUG, 0);
+    log_error("it broke", LZ("why", "no disk"), LI("n", 1));
+    log_debug("small");
+    unsetenv("JOURNAL_STREAM");
+    assert_string_equal(restore(), "<3>it broke: no disk n=1\n<7>small\n");
+}
+
+TEST(test_log_format__is_human_or_json)
+{
+    int json = -1;
+
+    assert_true(log_format_parse(STR("human"), &json));
+    assert_int_equal(json, 0);
+    assert_true(log_format_parse(STR("json"), &json));
+    assert_int_equal(json, 1);
+    assert_false(log_format_parse(STR("JSON"), &json));
 }
 
 TEST(test_log__json_form)
