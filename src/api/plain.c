@@ -2,6 +2,8 @@
 /* The routes outside of /api/v1. */
 #include "api/plain.h"
 
+#include "api/landing.h"
+
 static const char *metrics_are_off(const struct caller *c)
 {
     return c->config->metrics ? NULL : "metrics are switched off; set \"metrics\": true";
@@ -14,6 +16,10 @@ static const struct need metrics = {
 };
 
 static const struct front_route routes[] = {
+    {"GET", "/", landing_page, "A page for browsers; the paths as JSON for other clients.",
+     ROUTE_HEAD, &need_open},
+    {"GET", "/favicon.ico", landing_favicon, "Empty: the page has an icon of its own.", ROUTE_HEAD,
+     &need_open},
     {"GET", "/healthz", operate_healthz, "Tells whether the process is alive.", ROUTE_HEAD,
      &need_open},
     {"GET", "/readyz", operate_readyz,
