@@ -32,7 +32,8 @@ static const char style[] =
     ".ok{color:var(--ok)}.bad{color:var(--bad)}"
     "pre{background:var(--code);border:1px solid var(--line);border-radius:6px;margin:.3rem 0 "
     ".9rem;"
-    "padding:.6rem .7rem;overflow-x:auto;font:13px/1.5 ui-monospace,monospace}"
+    "padding:.6rem .7rem;white-space:pre-wrap;overflow-wrap:anywhere;font:13px/1.5 "
+    "ui-monospace,monospace}"
     "a{color:var(--link)}nav{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem}";
 
 /* An anchor, as SVG. */

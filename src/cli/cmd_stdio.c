@@ -2,7 +2,8 @@
 /* holdfast stdio: MCP over this process's own standard input and output.
  *
  * Each data directory has one gateway, and the gateway is never this process.  If no gateway runs,
- * we start one, which ends with its last pipe.  So a client that closes its pipe, or kills us, does
+ * we start one, which ends with its last pipe; with --start it is the daemon of `holdfast start`,
+ * which goes on.  So a client that closes its pipe, or kills us, does
  * not affect other clients, even if it was the first.
  *
  *   client ──stdin──> holdfast stdio ──DATA/holdfast.sock──> gateway, exchange/pipe.c
@@ -18,6 +19,7 @@
 #include "base/random.h"
 #include "cli/cli.h"
 #include "cli/control.h"
+#include "cli/daemon.h"
 #include "config/datadir.h"
 #include "cli/relay.h"
 #include "cli/relay_talk.h"
@@ -61,7 +63,8 @@ struct stdio {
     struct relay_talk talk;
     int64_t lost_ms[REJOINS_MAX]; /* when the last gateways were lost, as a ring */
     size_t n_lost;
-    bool was_ours; /* we started the gateway that was lost, so we start the next at once */
+    bool has_no_daemon; /* --start failed */
+    bool was_ours;      /* we started the gateway that was lost, so we start the next at once */
 };
 
 static struct config_source config_source_of(const struct cli *cli)
@@ -228,6 +231,38 @@ static void become_gateway(struct stdio *s, int logs)
 }
 
 /* In our own process. */
+
+/* In a child process, because daemon_start() needs a process with our arguments, but without our
+ * blocked signals, and the daemon must not become a child that we never wait for. */
+static never_returns void run_start(struct stdio *s)
+{
+    enum daemon_start how;
+    struct error err;
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (daemon_start(s->cli, s->data_dir, &how, &err))
+        _exit(0);
+    fprintf(stderr,
+            "holdfast: %s; serving without a daemon, by a Holdfast that ends with its clients\n",
+            err.text);
+    _exit(1);
+}
+
+/* With --start: starts the daemon of the data directory, which goes on when our client ends.  If it
+ * cannot start, for instance because its port is taken, we start a gateway as without --start. */
+static void start_daemon(struct stdio *s)
+{
+    int status = 1;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        run_start(s);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    s->has_no_daemon = pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
 
 static bool start_gateway(struct stdio *s, struct error *err)
 {
@@ -466,6 +501,14 @@ static bool may_start_gateway(const struct stdio *s, int64_t since_ms)
     return s->n_lost == 0 || s->was_ours || clock_mono_ms() >= since_ms + SUCCESSOR_MS;
 }
 
+static bool start_one(struct stdio *s, struct error *err)
+{
+    if (!cli_flag(s->cli, "--start") || s->has_no_daemon)
+        return start_gateway(s, err);
+    start_daemon(s);
+    return true;
+}
+
 /* There may be no gateway, or a gateway that is starting or stopping, and that may change between
  * two looks.  Returns -1 when *ret_channel is open, else the exit status. */
 static int join(struct stdio *s, int *ret_channel)
@@ -489,7 +532,7 @@ static int join(struct stdio *s, int *ret_channel)
         if (datadir_owner(s->data_dir) == 0) {
             error_set(&err, ERR_UNREACHABLE,
                       "Holdfast did not start in time; try again, or run `holdfast up` to see why");
-            if (!s->gateway && may_start_gateway(s, since) && !start_gateway(s, &err))
+            if (!s->gateway && may_start_gateway(s, since) && !start_one(s, &err))
                 return cli_fail(s->cli, &err);
         } else if (open_channel(s, s->cli->mem, ret_channel, &err)) {
             return -1;

@@ -57,6 +57,9 @@ static const struct cli_flag stdio_flags[] = {
     {"--server", "NAME", "serve this server only, with its own tool names (default: all servers)"},
     {"--profile", "NAME", "serve this profile"},
     {"--search", NULL, "serve find and run over all servers, without a profile"},
+    {"--start", NULL,
+     "if no Holdfast runs, start one in the background as holdfast start does; it goes on when the "
+     "client ends (default: one that ends with its last client)"},
     CONFIG_FLAG,
     DATA_FLAG,
     {"--log-level", "LEVEL", "debug, info, warn or error (default: warn)"},
@@ -229,7 +232,8 @@ static const struct cli_command own[] = {
     {
         .name = "stdio",
         .group = "Run",
-        .usage = "[--server NAME | --profile NAME | --search] [--config FILE] [--data DIR]",
+        .usage =
+            "[--server NAME | --profile NAME | --search] [--start] [--config FILE] [--data DIR]",
         .summary = "Serve MCP on standard input and output, for clients that start their servers.",
         .examples = {"holdfast stdio --server files", "holdfast stdio --search"},
         .flags = stdio_flags,

@@ -146,3 +146,74 @@ def test_start__uses_the_user_unit_where_there_is_one(place, home):
     with open(os.path.join(home, 'systemctl.log'), encoding='utf-8') as file:
         assert file.read().splitlines() == ['--user --quiet cat holdfast.service', '--user --quiet start holdfast.service']
     assert commands.run(place, 'stop', with_data=False, env=env).returncode == 0
+
+
+INITIALIZE = {'jsonrpc': '2.0', 'id': 1, 'method': 'initialize',
+              'params': {'protocolVersion': '2025-11-25', 'capabilities': {}, 'clientInfo': {'name': 'test', 'version': '1'}}}
+
+
+class Stdio:
+    """A client that runs `holdfast stdio --start`."""
+
+    def __init__(self, hf):
+        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+            [harness.BINARY, 'stdio', '--start', '--config', hf.config_file, '--data', hf.data], cwd=hf.folder, env=commands.command_env(hf),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+    def ask(self, message):
+        self.process.stdin.write(json.dumps(message).encode() + b'\n')
+        self.process.stdin.flush()
+        while 'id' not in (answer := json.loads(self.process.stdout.readline())):
+            pass
+        return answer
+
+    def echo(self, text):
+        call = {'jsonrpc': '2.0', 'id': 2, 'method': 'tools/call', 'params': {'name': 'sample__echo', 'arguments': {'message': text}}}
+        return self.ask(call)['result']['content'][0]['text']
+
+
+@pytest.fixture
+def stdio(holdfast):
+    """stdio(settings): the client, and the place of its daemon (.hf)."""
+    made = []
+
+    def start_client(settings):
+        hf = holdfast({}, settings, start=False)
+        made.append(Stdio(hf))
+        made[-1].hf = hf
+        return made[-1]
+    yield start_client
+    for one in made:
+        one.process.kill()
+        one.process.communicate()
+        commands.run(one.hf, 'stop')
+
+
+def test_stdio_start__makes_a_daemon_that_outlives_its_client(stdio):
+    one = stdio({'listen': '127.0.0.1:0'})
+    assert 'result' in one.ask(INITIALIZE) and one.echo('hello') == 'hello'
+    os.killpg(one.process.pid, signal.SIGKILL)
+    one.process.wait(harness.DEADLINE_S)
+    rc, state = status(one.hf)
+    assert rc == 0 and state['system']['url'].startswith('http://127.0.0.1:'), state
+    with open(f'/proc/{state["pid"]}/status', encoding='utf-8') as file:
+        ignored = next(line.split()[1] for line in file if line.startswith('SigIgn'))
+    assert not int(ignored, 16) & 1 << (signal.SIGTERM - 1)
+
+
+def test_stdio_start__joins_the_daemon_after_its_restart(stdio):
+    one = stdio({'listen': '127.0.0.1:0'})
+    one.ask(INITIALIZE)
+    first = status(one.hf)[1]['pid']
+    assert commands.run(one.hf, 'stop').returncode == 0 and start(one.hf).returncode == 0
+    assert one.echo('again') == 'again' and status(one.hf)[1]['pid'] != first
+
+
+def test_stdio_start__serves_without_a_daemon_if_its_port_is_taken(stdio):
+    with socket.socket() as taken:
+        taken.bind(('127.0.0.1', 0))
+        taken.listen()
+        one = stdio({'listen': f'127.0.0.1:{taken.getsockname()[1]}'})
+        assert 'result' in one.ask(INITIALIZE) and one.echo('hello') == 'hello'
+        said = one.process.communicate(timeout=harness.DEADLINE_S)[1].decode()
+    assert 'Address already in use' in said and 'serving without a daemon' in said, said
