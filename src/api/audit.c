@@ -5,6 +5,7 @@
 #include "api/cursor.h"
 #include "api/job.h"
 #include "api/page.h"
+#include "api/who.h"
 
 #include "audit/event_id.h"
 #include "audit/event_json.h"
@@ -142,6 +143,8 @@ struct executions_job {
     struct execution_filter filter;
     struct page_place place;
     struct str link;
+    struct str user;
+    bool arguments;
     int64_t id; /* one execution */
     struct str tenant;
 };
@@ -158,8 +161,18 @@ static bool run_executions(struct read_job *job, struct store *store)
     x->filter.until_ms = clock_mono_ms() + SEARCH_MS;
     x->filter.ret_end = &end;
     struct event_source *source = event_source_borrowing(store);
+    struct who_names names;
+    who_init(&names, store, x->j.mem);
+    names.wanted = x->user;
+    x->filter.fits = x->user.p ? who_fits : NULL;
+    x->filter.fits_arg = &names;
     bool ok = executions_newest(source, &x->filter, x->j.mem, &rows, &n, &job->err);
     event_source_close(source);
+    for (size_t i = 0; ok && i < n; i++) {
+        who_fill(&names, &rows[i]);
+        ok = !x->arguments || who_add_arguments(&names, &rows[i], &job->err);
+    }
+    who_release(&names);
     if (!ok)
         return false;
     js_begin(&w, &x->j.out);
@@ -184,18 +197,38 @@ static void on_executions(struct read_job *job)
         api_job_refuse(&x->j, &job->err);
 }
 
-static bool read_since(struct api_call *c, int64_t *ret_ms)
+/* A time, or a duration before now; *ret_ms is 0 without the parameter. */
+static bool read_time(struct api_call *c, const char *name, int64_t *ret_ms)
 {
-    struct str since;
-    int64_t ms;
+    struct str text;
+    int64_t ms = 0;
 
-    if (!api_query(c, "since", &since))
+    if (!api_query(c, name, &text))
         return false;
-    if (since.p && !clock_parse_duration(since, &ms)) {
-        api_refuse(c, ERR_BAD_INPUT, "?since= takes a duration such as 30m, 24h or 7d");
+    *ret_ms = 0;
+    if (text.p && clock_parse_duration(text, &ms))
+        *ret_ms = clock_wall_ms() - ms;
+    else if (text.p && !clock_parse(text, ret_ms)) {
+        api_refuse(c, ERR_BAD_INPUT,
+                   "?%s= takes a duration such as 30m, 24h or 7d, or a time such as "
+                   "2026-11-17T00:00:00.000Z",
+                   name);
         return false;
     }
-    *ret_ms = since.p ? clock_wall_ms() - ms : 0;
+    return true;
+}
+
+static bool read_flag(struct api_call *c, const char *name, bool *ret)
+{
+    struct str text;
+
+    if (!api_query(c, name, &text))
+        return false;
+    *ret = str_eq(text, STR("1"));
+    if (text.p && !*ret && !str_eq(text, STR("0"))) {
+        api_refuse(c, ERR_BAD_INPUT, "?%s= is 0 or 1", name);
+        return false;
+    }
     return true;
 }
 
@@ -210,7 +243,9 @@ static bool read_executions_query(struct api_call *c, struct executions_job *x)
     if (!api_query(c, "tenant", &tenant) || !api_tenant(c, tenant, &f->events.tenant) ||
         !api_query(c, "server", &f->events.server) || !api_query(c, "tool", &f->events.tool) ||
         !api_query(c, "session", &f->session) || !api_query(c, "outcome", &f->outcome) ||
-        !read_since(c, &f->events.since_ms) || !read_cursor(c, x->place.about, &from) ||
+        !api_query(c, "user", &x->user) || !read_flag(c, "errors", &f->errors) ||
+        !read_flag(c, "arguments", &x->arguments) || !read_time(c, "since", &f->events.since_ms) ||
+        !read_time(c, "until", &f->begun_before_ms) || !read_cursor(c, x->place.about, &from) ||
         !api_query_number(c, "limit", 1, STORE_PAGE_MAX, 50, &limit))
         return false;
     f->events.before = from;
@@ -251,6 +286,11 @@ static bool run_execution(struct read_job *job, struct store *store)
                        "there is no such execution; see GET /api/v1/audit/executions");
     if (!ok)
         return false;
+    struct who_names names;
+    who_init(&names, store, x->j.mem);
+    who_fill(&names, &found);
+    who_release(&names);
+    found.arguments = execution_arguments(events[0].body, x->j.mem);
     js_begin(&w, &x->j.out);
     js_object(&w);
     js_key(&w, STR("execution"));

@@ -69,9 +69,18 @@ static struct execution execution_of(const struct event_row *e, const struct out
     return x;
 }
 
+bool execution_failed(struct str outcome)
+{
+    return !str_eq(outcome, STR("ok")) && !str_eq(outcome, STR("redelivered")) &&
+           !str_eq(outcome, STR("cancelled")) && !str_eq(outcome, STR("open"));
+}
+
 static bool matches(const struct execution_filter *f, const struct execution *x)
 {
-    return (!f->outcome.p || str_eq(f->outcome, x->outcome)) &&
+    return (!f->errors || execution_failed(x->outcome)) &&
+           (!f->begun_before_ms || x->event.at_ms < f->begun_before_ms) &&
+           (!f->fits || f->fits(f->fits_arg, x)) &&
+           (!f->outcome.p || str_eq(f->outcome, x->outcome)) &&
            (!f->session.p || str_starts(x->event.session_id, f->session));
 }
 
@@ -209,6 +218,37 @@ bool execution_get(struct event_source *source, int64_t id, struct arena *mem,
     return true;
 }
 
+struct str execution_arguments(struct str body, struct arena *mem)
+{
+    struct arena *scratch = arena_new(SIZE_MAX / 4);
+    struct str ret = STR_NONE;
+    struct js_doc doc;
+    struct buf line;
+
+    buf_init(&line, SIZE_MAX / 4);
+    if (body.p && js_parse(body, &js_limits_upstream, scratch, &doc, NULL)) {
+        const struct js_node *args = js_get(&doc, js_root(&doc), STR("arguments"));
+        bool is_object = js_type_is(args, JS_OBJECT);
+        for (const struct js_node *key = is_object ? js_first(&doc, args) : NULL;
+             key && line.n < EXECUTION_ARGUMENTS;) {
+            const struct js_node *value = js_value_of(key);
+            buf_addz(&line, line.n ? ", " : "");
+            buf_addstr(&line, js_text(&doc, key, scratch));
+            buf_addc(&line, '=');
+            buf_addstr(&line, js_raw(&doc, value));
+            key = js_next(&doc, args, value);
+        }
+        if (line.n > EXECUTION_ARGUMENTS)
+            ret = arena_printf(mem, "%.*s…",
+                               STR_ARG(str_cut(buf_str(&line), EXECUTION_ARGUMENTS - 3)));
+        else if (line.n)
+            ret = arena_dup(mem, buf_str(&line));
+    }
+    buf_release(&line);
+    arena_free(scratch);
+    return ret;
+}
+
 void execution_to_json(const struct execution *x, struct js_writer *w)
 {
     const struct event_row *e = &x->event;
@@ -234,6 +274,10 @@ void execution_to_json(const struct execution *x, struct js_writer *w)
     if (e->tokens)
         js_kv_int(w, "tokens", e->tokens);
     js_kv_string(w, "tool_id", e->tool_id);
+    js_kv_string(w, "user_name", x->user);
+    js_kv_string(w, "key_name", x->key);
+    js_kv_string(w, "client_name", x->client);
+    js_kv_string(w, "arguments_line", x->arguments);
     js_object_end(w);
 }
 
@@ -252,6 +296,10 @@ bool execution_from_json(const struct js_doc *doc, const struct js_node *v, stru
                          "version of Holdfast?");
     x.outcome = x.event.outcome;
     x.error = x.event.error;
+    x.user = js_text(doc, js_get(doc, v, STR("user_name")), mem);
+    x.key = js_text(doc, js_get(doc, v, STR("key_name")), mem);
+    x.client = js_text(doc, js_get(doc, v, STR("client_name")), mem);
+    x.arguments = js_text(doc, js_get(doc, v, STR("arguments_line")), mem);
     if (js_get(doc, v, STR("duration_us")))
         x.duration_us = x.event.duration_us;
     *ret = x;

@@ -12,12 +12,19 @@ struct execution {
     struct str outcome;     /* "open" while the execution has no outcome */
     struct str error;
     int64_t duration_us; /* -1 while open */
+    /* For people, where the reader has them: names of user, key and client, arguments in a line. */
+    struct str user, key, client, arguments;
 };
 
 struct execution_filter {
     struct event_filter events; /* server, tool, session_id, since_ms; order and kind are ignored */
     struct str session;         /* beginning of a session id; absent: any */
     struct str outcome;         /* one of the words of event_row.outcome, or "open"; absent: any */
+    bool errors;                /* only calls that failed, or whose outcome is not known */
+    int64_t begun_before_ms;    /* 0: any */
+    /* A further condition; NULL: none.  Called before the texts of `x` are copied. */
+    bool (*fits)(void *arg, const struct execution *x);
+    void *fits_arg;
     unsigned limit;
     /* For pages: the walk begins before `events.before`, so an intent may have its outcome in a page
      * that was read earlier; such an outcome is looked up.  The walk ends early at until_ms
@@ -36,6 +43,12 @@ must_check bool executions_newest(struct event_source *source,
 must_check bool execution_get(struct event_source *source, int64_t id, struct arena *mem,
                               struct execution *ret, struct event_row **ret_events, size_t *ret_n,
                               struct error *err);
+/* Whether an outcome is an error: neither ok, redelivered, cancelled nor open. */
+bool execution_failed(struct str outcome);
+/* The arguments in the body of an intent or a record, as stored, in one line of at most
+ * EXECUTION_ARGUMENTS bytes: path="/notes", depth=2.  Absent: there are none. */
+#define EXECUTION_ARGUMENTS 400
+struct str execution_arguments(struct str body, struct arena *mem);
 void execution_to_json(const struct execution *x, struct js_writer *w);
 /* Reads what execution_to_json() writes; the other members of ret->event are zero.  Texts are views
  * into the document or copies in `mem`. */

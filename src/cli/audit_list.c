@@ -39,6 +39,10 @@ static void write_path(const struct list *l, unsigned limit, struct buf *path)
     add_param(path, "session", ask->session);
     add_param(path, "outcome", ask->outcome);
     add_param(path, "since", ask->since);
+    add_param(path, "until", ask->until);
+    add_param(path, "user", ask->user);
+    add_param(path, "errors", ask->errors ? STR("1") : STR_NONE);
+    add_param(path, "arguments", STR("1"));
     add_param(path, "cursor", l->cursor);
 }
 

@@ -9,7 +9,9 @@
 #define AUDIT_LIST_PIECE 500
 
 struct audit_list_ask {
-    struct str server, tool, session, outcome, since; /* as in the query; absent: any */
+    /* As in the query; absent: any. */
+    struct str server, tool, session, outcome, since, until, user;
+    bool errors;
     unsigned limit;
     /* NULL: all rows are returned.  Otherwise rows are passed to each() in pieces of up to
      * AUDIT_LIST_PIECE.  A piece is valid until each() returns; false ends the list. */

@@ -7,7 +7,6 @@
 #include "audit/event_json.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/unicode.h"
 #include "json/read.h"
 
 #include <inttypes.h>
@@ -17,7 +16,6 @@
 #define LONGEST_TEXT 4096
 /* The first two groups of a UUIDv7 hold its timestamp in milliseconds, so neighbours differ. */
 #define SESSION_SHOWN 13
-#define OUTCOME_WIDTH 15
 
 static const struct look {
     struct str outcome;
@@ -44,41 +42,18 @@ static const struct look *look_of(struct str outcome)
     return &unknown_look;
 }
 
-/* Adds the text escaped, cut and padded, then two blanks. */
-static void add_cell(struct buf *out, struct str text, size_t width)
-{
-    size_t from = out->n;
-    if (text.n == 0)
-        buf_addc(out, '-');
-    log_escape(out, text, LONGEST_CELL);
-    unicode_pad(out, from, width);
-    buf_addz(out, "  ");
-}
-
-static size_t cell_width(struct str text)
-{
-    struct buf b;
-    buf_init(&b, 16 * LONGEST_CELL);
-    log_escape(&b, text, LONGEST_CELL);
-    size_t n = unicode_columns(buf_str(&b));
-    buf_release(&b);
-    return n;
-}
-
 static struct str what_of(const struct event_row *e)
 {
     return e->tool.n ? e->tool : e->method;
 }
 
-static void add_outcome(struct buf *out, struct str outcome, size_t width, bool colour)
+static void add_outcome(struct buf *out, struct str outcome, bool colour)
 {
     const struct look *look = look_of(outcome);
     if (colour)
         buf_addf(out, "\033[%sm", look->colour);
-    size_t from = out->n;
     buf_addf(out, "%s ", look->symbol);
     log_escape(out, outcome, LONGEST_CELL);
-    unicode_pad(out, from, width);
     if (colour)
         buf_addz(out, "\033[0m");
 }
@@ -96,78 +71,94 @@ static const char *duration_text(int64_t us, char ret[24])
     return ret;
 }
 
-static void grow(size_t *width, size_t n)
+/* "✔ ok", in mem. */
+static struct str outcome_text(struct str outcome, struct arena *mem)
 {
-    if (n > *width)
-        *width = n;
+    return arena_printf(mem, "%s %.*s", look_of(outcome)->symbol, STR_ARG(outcome));
 }
 
-static void fit(struct audit_widths *w, const struct execution *rows, size_t n)
+struct str audit_view_who(const struct execution *x)
 {
-    char id[EVENT_ID_TEXT];
-    grow(&w->server, 6);
-    grow(&w->tool, 4);
-    grow(&w->id, 6);
-    for (size_t i = 0; i < n; i++) {
-        grow(&w->server, cell_width(rows[i].event.server));
-        grow(&w->tool, cell_width(what_of(&rows[i].event)));
-        grow(&w->id, strlen(event_id_format(rows[i].event.id, id)));
-    }
+    struct str rest = x->event.owner;
+
+    if (x->user.n || x->key.n)
+        return x->user.n ? x->user : x->key;
+    str_split(&rest, ':');
+    return rest.n ? rest : x->event.owner;
 }
 
-static void add_head(struct buf *out, const struct audit_widths *w, bool colour)
+static const struct table_column list_columns[] = {
+    {"TIME", 8, false}, {"ID", 0, false},      {"WHO", 5, false},     {"SERVER", 6, false},
+    {"TOOL", 8, false}, {"OUTCOME", 6, false}, {"DURATION", 0, true}, {"SESSION", 7, false},
+};
+static const struct table_column story_columns[] = {
+    {"TIME", 0, false},    {"WHO", 5, false}, {"CLIENT", 6, false},
+    {"OUTCOME", 0, false}, {"TOOK", 0, true}, {"CALL", 20, false},
+};
+static const struct table_column event_columns[] = {
+    {"TIME", 0, false}, {"ID", 0, false}, {"EVENT", 0, false}, {"WHAT", 20, false}};
+
+void audit_view_begin(struct table *t, enum audit_view_kind kind, size_t width, bool colour)
 {
-    if (colour)
-        buf_addz(out, "\033[1m");
-    add_cell(out, STR("TIME (UTC)"), 19);
-    add_cell(out, STR("ID"), w->id);
-    add_cell(out, STR("SERVER"), w->server);
-    add_cell(out, STR("TOOL"), w->tool);
-    add_cell(out, STR("OUTCOME"), OUTCOME_WIDTH);
-    buf_addz(out, "  DURATION  SESSION");
-    buf_addz(out, colour ? "\033[0m\n" : "\n");
+    if (kind == AUDIT_VIEW_LIST)
+        table_init(t, list_columns, countof(list_columns), width, colour);
+    else if (kind == AUDIT_VIEW_STORY)
+        table_init(t, story_columns, countof(story_columns), width, colour);
+    else
+        table_init(t, event_columns, countof(event_columns), width, colour);
 }
 
-static void add_row(struct buf *out, const struct execution *x, const struct audit_widths *w,
-                    bool colour)
+void audit_view_list_row(struct table *t, const struct execution *x, struct audit_when when)
 {
     const struct event_row *e = &x->event;
-    char time[CLOCK_TEXT], id[EVENT_ID_TEXT], duration[24];
-    clock_format(e->at_ms, time);
-    buf_addf(out, "%.10s %.8s  ", time, time + 11);
-    add_cell(out, str_of(event_id_format(e->id, id)), w->id);
-    add_cell(out, e->server, w->server);
-    add_cell(out, what_of(e), w->tool);
-    add_outcome(out, x->outcome, OUTCOME_WIDTH, colour);
-    buf_addf(out, "  %10s  ", duration_text(x->duration_us, duration));
+    char time[WHEN_TEXT], id[EVENT_ID_TEXT], duration[24];
     struct str session =
         e->session_id.n > SESSION_SHOWN ? str_n(e->session_id.p, SESSION_SHOWN) : e->session_id;
-    log_escape(out, session.n ? session : STR("-"), SESSION_SHOWN);
-    buf_addc(out, '\n');
+
+    table_add(t, str_of(when_format(e->at_ms, when.now_ms, when.utc, time)));
+    table_add(t, str_of(event_id_format(e->id, id)));
+    table_add(t, audit_view_who(x));
+    table_add(t, e->server);
+    table_add(t, what_of(e));
+    table_add_coloured(t, outcome_text(x->outcome, t->mem), look_of(x->outcome)->colour);
+    table_add(t, str_of(duration_text(x->duration_us, duration)));
+    table_add(t, session);
 }
 
-void audit_view_rows(struct buf *out, const struct execution *rows, size_t n,
-                     struct audit_widths *widths, bool head, bool colour)
+/* server.tool, then the error or the arguments: the end may be cut, and an error matters more. */
+static struct str call_text(const struct execution *x, struct arena *mem)
 {
-    fit(widths, rows, n);
-    if (head)
-        add_head(out, widths, colour);
-    for (size_t i = 0; i < n; i++)
-        add_row(out, &rows[i], widths, colour);
+    const struct event_row *e = &x->event;
+    struct str call = arena_printf(mem, "%.*s%s%.*s", STR_ARG(e->server), e->server.n ? "." : "",
+                                   STR_ARG(what_of(e)));
+
+    if (x->error.n)
+        call = arena_printf(mem, "%.*s: %.*s", STR_ARG(call), STR_ARG(x->error));
+    if (x->arguments.n)
+        call = arena_printf(mem, "%.*s  %.*s", STR_ARG(call), STR_ARG(x->arguments));
+    return call;
 }
 
-void audit_view_event(struct buf *out, const struct event_row *e, bool head)
+void audit_view_story_row(struct table *t, const struct execution *x, struct audit_when when)
 {
-    char time[CLOCK_TEXT], id[EVENT_ID_TEXT];
+    char time[WHEN_TEXT], duration[24];
 
-    if (head)
-        buf_addf(out, "%-19s  %-7s  %-14s  %s\n", "TIME (UTC)", "ID", "EVENT", "WHAT");
-    clock_format(e->at_ms, time);
-    buf_addf(out, "%.10s %.8s  ", time, time + 11);
-    add_cell(out, str_of(event_id_format(e->id, id)), 7);
-    add_cell(out, e->method, 14);
-    log_escape(out, e->error, LONGEST_TEXT);
-    buf_addc(out, '\n');
+    table_add(t, str_of(when_format(x->event.at_ms, when.now_ms, when.utc, time)));
+    table_add(t, audit_view_who(x));
+    table_add(t, x->client);
+    table_add_coloured(t, outcome_text(x->outcome, t->mem), look_of(x->outcome)->colour);
+    table_add(t, str_of(duration_text(x->duration_us, duration)));
+    table_add(t, call_text(x, t->mem));
+}
+
+void audit_view_event(struct table *t, const struct event_row *e, struct audit_when when)
+{
+    char time[WHEN_TEXT], id[EVENT_ID_TEXT];
+
+    table_add(t, str_of(when_format(e->at_ms, when.now_ms, when.utc, time)));
+    table_add(t, str_of(event_id_format(e->id, id)));
+    table_add(t, e->method);
+    table_add(t, e->error);
 }
 
 static void indent(struct buf *out, unsigned depth)
@@ -248,6 +239,9 @@ void audit_view_execution(struct buf *out, const struct execution *x,
     add_line(out, "kind", str_of(event_kind_name((int)e->kind)));
     add_line(out, "tenant", e->tenant);
     add_line(out, "owner", e->owner);
+    add_line(out, "user", x->user);
+    add_line(out, "key", x->key);
+    add_line(out, "client", x->client);
     add_line(out, "session", e->session_id);
     add_line(out, "transport", e->transport);
     add_line(out, "carrier", e->carrier);
@@ -262,7 +256,7 @@ void audit_view_execution(struct buf *out, const struct execution *x,
         buf_addf(out, "%-10s%" PRId64 "\n", "tokens", e->tokens);
     if (e->kind == EVENT_INTENT || e->kind == EVENT_NOTE || e->kind == EVENT_RECORD) {
         buf_addf(out, "%-10s", "outcome");
-        add_outcome(out, x->outcome, 0, colour);
+        add_outcome(out, x->outcome, colour);
         buf_addf(out, "\n%-10s%s\n", "duration", duration_text(x->duration_us, duration));
     }
     add_line(out, "error", x->error);

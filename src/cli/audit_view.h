@@ -6,17 +6,23 @@
 
 #include "audit/executions.h"
 #include "base/buf.h"
+#include "cli/table.h"
+#include "cli/when.h"
 
-/* Aligned columns: time, id, server, tool, outcome, duration, session; with `head`, a head line.
- * Columns fit the rows and are never narrower than `widths` from an earlier call, so that a stream
- * of calls stays aligned.  `widths` is zeroed before the first call. */
-struct audit_widths {
-    size_t server, tool, id;
+/* A list: time, id, who, server, tool, outcome, duration, session.  A story: time, who, client,
+ * outcome, duration, call with its error and arguments.  Events that are not calls: time, id, event,
+ * sentence. */
+enum audit_view_kind { AUDIT_VIEW_LIST, AUDIT_VIEW_STORY, AUDIT_VIEW_EVENTS };
+struct audit_when {
+    int64_t now_ms; /* times of the same day are shown without the date */
+    bool utc;
 };
-void audit_view_rows(struct buf *out, const struct execution *rows, size_t n,
-                     struct audit_widths *widths, bool head, bool colour);
-/* One event that is not a call, as a line: time, id, event, sentence. */
-void audit_view_event(struct buf *out, const struct event_row *e, bool head);
+void audit_view_begin(struct table *t, enum audit_view_kind kind, size_t width, bool colour);
+void audit_view_list_row(struct table *t, const struct execution *x, struct audit_when when);
+void audit_view_story_row(struct table *t, const struct execution *x, struct audit_when when);
+void audit_view_event(struct table *t, const struct event_row *e, struct audit_when when);
+/* The name of the caller: user, else key, else the owner itself. */
+struct str audit_view_who(const struct execution *x);
 /* One execution in full, bodies pretty-printed. */
 void audit_view_execution(struct buf *out, const struct execution *x,
                           const struct event_row *events, size_t n, bool colour);

@@ -97,6 +97,7 @@ int cmd_add(struct cli *cli);
 int cmd_remove(struct cli *cli);
 int cmd_config(struct cli *cli);
 int cmd_audit(struct cli *cli);
+int cmd_tail(struct cli *cli);
 int cmd_key(struct cli *cli);
 int cmd_secret(struct cli *cli);
 int cmd_servers(struct cli *cli);

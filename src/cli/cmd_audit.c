@@ -16,6 +16,8 @@
 #include "cli/audit_view.h"
 #include "cli/inventory.h"
 #include "cli/source.h"
+#include "cli/table.h"
+#include "cli/when.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,12 +34,15 @@
 
 struct audit_cmd {
     struct cli *cli;
-    bool json, colour;
+    bool json, colour, follows;
+    int terminal; /* stdout, also behind a pager */
     struct source from;
     struct str data_dir; /* absent with --url */
     struct event_source *source;
     struct buf out;
-    struct audit_widths widths;
+    struct table table; /* of the list, story or events; columns == NULL: none yet */
+    struct audit_when when;
+    int64_t since_ms, until_ms; /* 0: any */
 };
 
 /* Writes c->out to stdout and empties it; false when stdout takes no more data. */
@@ -159,31 +164,48 @@ static bool check_session(struct audit_cmd *c, struct str session, struct error 
                      (int)(session.n < 100 ? session.n : 100), session.p);
 }
 
-static bool read_ask(const struct cli *cli, struct audit_list_ask *ret, struct error *err)
+/* A time flag in the form of the API, in mem; absent without the flag. */
+static bool time_flag(const struct audit_cmd *c, const char *name, int64_t *ret_ms, struct str *ret,
+                      struct error *err)
 {
-    int64_t ignored;
+    struct str text = str_of(cli_flag(c->cli, name));
+    char time[CLOCK_TEXT];
+
+    *ret_ms = 0;
+    if (!text.p)
+        return true;
+    if (!when_parse(text, c->when.now_ms, c->when.utc, ret_ms))
+        return error_set(err, ERR_USAGE,
+                         "%s takes a duration such as 30m, 24h or 7d, a time such as 2026-11-17 or "
+                         "\"2026-11-17 14:00\", today or yesterday",
+                         name);
+    clock_format(*ret_ms, time);
+    *ret = arena_dup(c->cli->mem, str_of(time));
+    return true;
+}
+
+static bool read_ask(struct audit_cmd *c, struct audit_list_ask *ret, struct error *err)
+{
+    const struct cli *cli = c->cli;
 
     *ret = (struct audit_list_ask){
         .server = str_of(cli_flag(cli, "--server")),
         .tool = str_of(cli_flag(cli, "--tool")),
         .session = str_of(cli_flag(cli, "--session")),
         .outcome = str_of(cli_flag(cli, "--outcome")),
-        .since = str_of(cli_flag(cli, "--since")),
+        .user = str_of(cli_flag(cli, "--user")),
+        .errors = cli_flag(cli, "--errors") != NULL,
     };
-    if (ret->since.p && !clock_parse_duration(ret->since, &ignored))
-        return error_set(err, ERR_USAGE, "--since takes a duration such as 30m, 24h or 7d");
-    return !ret->outcome.p || check_outcome(ret->outcome, err);
+    return time_flag(c, "--since", &c->since_ms, &ret->since, err) &&
+           time_flag(c, "--until", &c->until_ms, &ret->until, err) &&
+           (!ret->outcome.p || check_outcome(ret->outcome, err));
 }
 
 /* The same for events, which are not joined to executions. */
-static struct event_filter events_asked(const struct audit_list_ask *ask)
+static struct event_filter events_asked(const struct audit_cmd *c, const struct audit_list_ask *ask)
 {
-    struct event_filter filter = {.kind = -1, .server = ask->server, .tool = ask->tool};
-    int64_t ms;
-
-    if (ask->since.p && clock_parse_duration(ask->since, &ms))
-        filter.since_ms = clock_wall_ms() - ms;
-    return filter;
+    return (struct event_filter){
+        .kind = -1, .server = ask->server, .tool = ask->tool, .since_ms = c->since_ms};
 }
 
 static void add_json_rows(struct audit_cmd *c, const struct execution *rows, size_t n)
@@ -196,12 +218,28 @@ static void add_json_rows(struct audit_cmd *c, const struct execution *rows, siz
     }
 }
 
-static bool print_rows(struct audit_cmd *c, const struct execution *rows, size_t n, bool head)
+static void begin_table(struct audit_cmd *c, enum audit_view_kind kind)
 {
-    if (c->json)
+    if (!c->table.columns)
+        audit_view_begin(&c->table, kind, table_terminal_width(c->terminal), c->colour);
+}
+
+static bool print_rows(struct audit_cmd *c, const struct execution *rows, size_t n,
+                       enum audit_view_kind kind)
+{
+    if (c->json) {
         add_json_rows(c, rows, n);
-    else
-        audit_view_rows(&c->out, rows, n, &c->widths, head, c->colour);
+        return print(c);
+    }
+    begin_table(c, kind);
+    c->when.now_ms = clock_wall_ms();
+    for (size_t i = 0; i < n; i++) {
+        if (kind == AUDIT_VIEW_LIST)
+            audit_view_list_row(&c->table, &rows[i], c->when);
+        else
+            audit_view_story_row(&c->table, &rows[i], c->when);
+    }
+    table_print(&c->table, &c->out);
     return print(c);
 }
 
@@ -213,9 +251,8 @@ struct list_out {
 static bool list_some(void *arg, const struct execution *rows, size_t n)
 {
     struct list_out *l = arg;
-    bool head = !l->any;
     l->any = true;
-    return print_rows(l->cmd, rows, n, head);
+    return print_rows(l->cmd, rows, n, AUDIT_VIEW_LIST);
 }
 
 static bool run_list(struct audit_cmd *c, struct error *err)
@@ -224,8 +261,7 @@ static bool run_list(struct audit_cmd *c, struct error *err)
     struct audit_list_ask ask;
     struct execution *rows;
     size_t n;
-    if (!read_ask(c->cli, &ask, err) ||
-        !number_flag(c->cli, "--limit", LIST_DEFAULT, &ask.limit, err))
+    if (!read_ask(c, &ask, err) || !number_flag(c->cli, "--limit", LIST_DEFAULT, &ask.limit, err))
         return false;
     ask.each = list_some;
     ask.arg = &out;
@@ -250,12 +286,15 @@ static enum event_walk add_event(void *arg, const struct event_row *e, struct er
     struct event_list *l = arg;
     struct js_writer w;
 
+    if (l->cmd->until_ms && e->at_ms >= l->cmd->until_ms)
+        return EVENT_WALK_ON;
     if (l->cmd->json) {
         js_begin(&w, &l->cmd->out);
         event_to_json(e, &w);
         buf_addc(&l->cmd->out, '\n');
     } else {
-        audit_view_event(&l->cmd->out, e, !l->any);
+        begin_table(l->cmd, AUDIT_VIEW_EVENTS);
+        audit_view_event(&l->cmd->table, e, l->cmd->when);
     }
     l->any = true;
     return --l->left && print(l->cmd) ? EVENT_WALK_ON : EVENT_WALK_STOP;
@@ -266,15 +305,17 @@ static bool run_events(struct audit_cmd *c, struct error *err)
     struct event_list l = {.cmd = c};
     struct audit_list_ask ask;
 
-    if (!read_ask(c->cli, &ask, err) || !number_flag(c->cli, "--limit", LIST_DEFAULT, &l.left, err))
+    if (!read_ask(c, &ask, err) || !number_flag(c->cli, "--limit", LIST_DEFAULT, &l.left, err))
         return false;
-    struct event_filter filter = events_asked(&ask);
+    struct event_filter filter = events_asked(c, &ask);
     filter.kind = EVENT_SYSTEM;
     filter.newest_first = true;
     filter.with_bodies = c->json;
     if (!event_source_walk(c->source, &filter, add_event, &l, err) ||
         (!l.any && !check_names(c, &ask, err)))
         return false;
+    if (l.any && !c->json)
+        table_print(&c->table, &c->out);
     print(c);
     if (!l.any && !c->json)
         fprintf(stderr, "no events match; widen the search with a longer --since or fewer flags\n");
@@ -294,6 +335,7 @@ static bool ended_execution(const struct event_row *e, const struct audit_list_a
     if (e->kind != EVENT_RECORD)
         ret->event.at_ms = e->at_ms - e->duration_us / 1000;
     return (!ask->outcome.p || str_eq(ask->outcome, e->outcome)) &&
+           (!ask->errors || execution_failed(e->outcome)) &&
            (!ask->session.p || str_starts(e->session_id, ask->session));
 }
 
@@ -309,6 +351,35 @@ static bool passes(struct str wanted, struct str has)
     return !wanted.p || str_eq(wanted, has);
 }
 
+/* The stream has neither names nor arguments, so they are asked for.  A call that cannot be
+ * read any more is shown without them. */
+static void add_names(struct audit_cmd *c, struct execution *x, struct arena *mem)
+{
+    struct event_row *events;
+    struct execution full;
+    struct error err;
+    struct str body;
+    size_t n;
+
+    if (audit_get(c->from.control, x->event.id, mem, &body, &err) &&
+        audit_read_execution(body, mem, &full, &events, &n, &err)) {
+        x->user = full.user;
+        x->key = full.key;
+        x->client = full.client;
+        x->arguments = full.arguments;
+        x->event.at_ms = full.event.at_ms;
+    }
+}
+
+static bool has_user(const struct execution *x, struct str wanted)
+{
+    struct str rest = x->event.owner;
+
+    str_split(&rest, ':');
+    return !wanted.p || str_eq(wanted, x->user) || str_eq(wanted, x->key) ||
+           str_eq(wanted, rest.p ? rest : x->event.owner);
+}
+
 /* False when stdout is closed.  The cursors are older than the list, so a call may be in both. */
 static bool show_followed(void *arg, const struct event_row *e)
 {
@@ -320,7 +391,11 @@ static bool show_followed(void *arg, const struct event_row *e)
     for (size_t i = 0; i < f->n_shown; i++)
         if (f->shown[i].event.id == x.event.id && !str_eq(f->shown[i].outcome, STR("open")))
             return true;
-    return print_rows(f->cmd, &x, 1, false);
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    add_names(f->cmd, &x, mem);
+    bool ok = !has_user(&x, f->ask->user) || print_rows(f->cmd, &x, 1, AUDIT_VIEW_STORY);
+    arena_free(mem);
+    return ok;
 }
 
 /* A running Holdfast sends its events as they commit.  Pages are read when none runs, or when it
@@ -329,7 +404,7 @@ static bool show_followed(void *arg, const struct event_row *e)
 static bool follow(struct following *f, struct audit_cursors *cursors, struct error *err)
 {
     struct audit_cmd *c = f->cmd;
-    struct event_filter events = events_asked(f->ask);
+    struct event_filter events = events_asked(c, f->ask);
     int64_t after = cursors->n ? cursors->last[0] : 0;
 
     signal(SIGINT, SIG_DFL); /* a shell starts background commands with SIGINT ignored */
@@ -365,8 +440,9 @@ static bool run_tail(struct audit_cmd *c, struct error *err)
     struct execution *rows;
     size_t n;
     struct audit_cursors cursors; /* --follow starts after them */
-    bool follows = cli_flag(c->cli, "--follow") || cli_flag(c->cli, "-f");
-    if (!read_ask(c->cli, &ask, err) || !number_flag(c->cli, "-n", TAIL_DEFAULT, &ask.limit, err) ||
+    bool follows = !cli_flag(c->cli, "--until") &&
+                   (c->follows || cli_flag(c->cli, "--follow") || cli_flag(c->cli, "-f"));
+    if (!read_ask(c, &ask, err) || !number_flag(c->cli, "-n", TAIL_DEFAULT, &ask.limit, err) ||
         !audit_cursors_read(c->source, writers_to_follow(c, follows), &cursors, err))
         return false;
     if (!audit_list(c->from.control, &ask, c->cli->mem, &rows, &n, err) ||
@@ -380,7 +456,7 @@ static bool run_tail(struct audit_cmd *c, struct error *err)
         rows[n - 1 - i] = x;
     }
     struct following f = {c, &ask, rows, n};
-    return !print_rows(c, rows, n, true) || !follows || follow(&f, &cursors, err);
+    return !print_rows(c, rows, n, AUDIT_VIEW_STORY) || !follows || follow(&f, &cursors, err);
 }
 
 static bool run_show(struct audit_cmd *c, struct error *err)
@@ -529,11 +605,33 @@ static const struct {
     {"show", run_show}, {"verify", run_verify},
 };
 
+static int run(struct audit_cmd *c, bool (*verb)(struct audit_cmd *c, struct error *err),
+               bool pages)
+{
+    struct error err;
+
+    c->json = cli_flag(c->cli, "--json") != NULL;
+    c->colour = cli_colour(STDOUT_FILENO);
+    c->terminal = dup(STDOUT_FILENO);
+    c->when = (struct audit_when){clock_wall_ms(), cli_flag(c->cli, "--utc") != NULL};
+    buf_init(&c->out, SIZE_MAX / 4);
+    bool ok = open_source(c, &err);
+    if (ok && pages && !c->json)
+        pager_begin();
+    ok = ok && verb(c, &err);
+    pager_end();
+    event_source_close(c->source);
+    source_close(&c->from);
+    if (c->table.columns)
+        table_release(&c->table);
+    buf_release(&c->out);
+    close(c->terminal);
+    return ok ? 0 : cli_refuse(c->cli, &err);
+}
+
 int cmd_audit(struct cli *cli)
 {
-    struct audit_cmd c = {
-        .cli = cli, .json = cli_flag(cli, "--json") != NULL, .colour = cli_colour(STDOUT_FILENO)};
-    struct error err;
+    struct audit_cmd c = {.cli = cli};
     size_t i = 0;
     while (i < countof(verbs) && (cli->n_args == 0 || strcmp(cli->args[0], verbs[i].name) != 0))
         i++;
@@ -546,10 +644,14 @@ int cmd_audit(struct cli *cli)
     }
     if (cli->n_args > 1 && verbs[i].run != run_show)
         return cli_usage(cli, "audit %s takes flags only", verbs[i].name);
-    buf_init(&c.out, SIZE_MAX / 4);
-    bool ok = open_source(&c, &err) && verbs[i].run(&c, &err);
-    event_source_close(c.source);
-    source_close(&c.from);
-    buf_release(&c.out);
-    return ok ? 0 : cli_refuse(cli, &err);
+    return run(&c, verbs[i].run, verbs[i].run != run_tail && verbs[i].run != run_verify);
+}
+
+int cmd_tail(struct cli *cli)
+{
+    struct audit_cmd c = {.cli = cli, .follows = true};
+
+    if (cli->n_args)
+        return cli_usage(cli, "tail takes flags only; for one session say --session ID");
+    return run(&c, run_tail, false);
 }

@@ -35,6 +35,20 @@
     {                                                                                              \
         "--quiet", NULL, "do not print which data directory is used"                               \
     }
+#define SINCE_FLAG                                                                                 \
+    {                                                                                              \
+        "--since", "TIME",                                                                         \
+            "only records since then: 30m, 2d, 2026-11-17, \"2026-11-17 14:00\", today or "        \
+            "yesterday (default: all)"                                                             \
+    }
+#define UNTIL_FLAG                                                                                 \
+    {                                                                                              \
+        "--until", "TIME", "only records before then, written as for --since; does not follow"     \
+    }
+#define UTC_FLAG                                                                                   \
+    {                                                                                              \
+        "--utc", NULL, "read and print times in UTC (default: local time)"                         \
+    }
 #define END                                                                                        \
     {                                                                                              \
         NULL, NULL, NULL                                                                           \
@@ -95,8 +109,29 @@ static const struct cli_flag audit_flags[] = {
     {"--outcome", "WORD",
      "only calls with this outcome: ok, tool_error, error, timeout, cancelled, refused, "
      "upstream_lost, indeterminate, redelivered, open"},
-    {"--since", "DURATION", "only records younger than this, such as 30m or 24h (default: all)"},
+    {"--user", "NAME", "only calls of this user or key, by its name or id (tail, list)"},
+    {"--errors", NULL, "only calls that failed (tail, list)"},
+    SINCE_FLAG,
+    UNTIL_FLAG,
+    UTC_FLAG,
     {"--limit", "N", "print at most this many (list, events; default: 50)"},
+    DATA_FLAG,
+    URL_FLAG,
+    JSON_FLAG,
+    QUIET_FLAG,
+    END,
+};
+static const struct cli_flag tail_flags[] = {
+    {"-n", "N", "number of calls to begin with (default: 20)"},
+    {"-f", NULL, "go on with new calls until interrupted; this is the default"},
+    {"--session", "ID", "only calls of this session, by its row id"},
+    {"--server", "NAME", "only calls of this server"},
+    {"--tool", "NAME", "only calls of this tool"},
+    {"--user", "NAME", "only calls of this user or key, by its name or id"},
+    {"--errors", NULL, "only calls that failed"},
+    SINCE_FLAG,
+    UNTIL_FLAG,
+    UTC_FLAG,
     DATA_FLAG,
     URL_FLAG,
     JSON_FLAG,
@@ -279,6 +314,15 @@ static const struct cli_command own[] = {
                      "holdfast audit events --server files"},
         .flags = audit_flags,
         .run = cmd_audit,
+    },
+    {
+        .name = "tail",
+        .group = "Look",
+        .usage = "[-n N] [--user NAME] [--server NAME] [--errors] [flags]",
+        .summary = "Print calls as they are made: when, who, client, outcome, tool and arguments.",
+        .examples = {"holdfast tail", "holdfast tail --errors --since today"},
+        .flags = tail_flags,
+        .run = cmd_tail,
     },
     {
         .name = "key",

@@ -161,7 +161,7 @@ def test_show__a_long_body_is_cut_and_says_so(hf):
 
 @pytest.mark.parametrize('words,status', [
     (['show', '999.1'], 1), (['show', 'nonsense'], 2), (['show'], 2), ([], 2), (['shred'], 2), (['list', '--limit', 'x'], 2),
-    (['list', '--since', 'yesterday'], 2), (['list', '--colour'], 2), (['verify', 'surplus'], 2)])
+    (['list', '--since', 'someday'], 2), (['list', '--colour'], 2), (['verify', 'surplus'], 2)])
 def test_mistakes__exit_as_documented(hf, words, status):
     done = run(hf, 'audit', *words)
     assert done.returncode == status and done.stderr.startswith('holdfast: ') and not done.stdout, done

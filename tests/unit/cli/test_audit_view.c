@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "audit/event_id.h"
+#include "base/unicode.h"
 #include "cli/audit_view.h"
 
 static struct execution sample(const char *server, const char *tool, const char *outcome)
@@ -20,28 +21,55 @@ static struct execution sample(const char *server, const char *tool, const char 
 
 static void rows(struct buf *b, const struct execution *x, size_t n, bool colour)
 {
-    struct audit_widths widths = {0};
+    struct table t;
     buf_reset(b);
-    audit_view_rows(b, x, n, &widths, true, colour);
+    audit_view_begin(&t, AUDIT_VIEW_LIST, 0, colour);
+    for (size_t i = 0; i < n; i++)
+        audit_view_list_row(&t, &x[i], (struct audit_when){.utc = true});
+    table_print(&t, b);
+    table_release(&t);
 }
 
 TEST(test_audit_view__aligns_its_columns_and_says_outcomes_in_words)
 {
     struct execution x[] = {sample("files", "echo", "ok"),
-                            sample("a-longer-server", "x", "indeterminate"),
-                            sample("files", NULL, "open")};
+                            sample("a-longer-server", "x", "indeterminate")};
     struct buf b;
     buf_init(&b, 1 << 16);
-    x[2].duration_us = -1;
-    rows(&b, x, 3, false);
-    assert_str(buf_str(&b), "TIME (UTC)           ID      SERVER           TOOL        OUTCOME     "
-                            "       DURATION  SESSION\n"
-                            "2025-11-15 09:02:03  3.1234  files            echo        ✔ ok        "
-                            "         1.5 ms  0190aaaa-bbbb\n"
-                            "2025-11-15 09:02:03  3.1234  a-longer-server  x           ? "
-                            "indeterminate      1.5 ms  0190aaaa-bbbb\n"
-                            "2025-11-15 09:02:03  3.1234  files            tools/call  … open      "
-                            "              -  0190aaaa-bbbb\n");
+    x[0].event.owner = STR("user:1");
+    x[0].user = STR("ada");
+    x[1].event.owner = STR("local");
+    x[1].duration_us = -1;
+    rows(&b, x, 2, false);
+    assert_str(buf_str(&b),
+               "TIME                 ID      WHO    SERVER           TOOL  OUTCOME          "
+               "DURATION  SESSION\n"
+               "2025-11-15 09:02:03  3.1234  ada    files            echo  ✔ ok             "
+               "  1.5 ms  0190aaaa-bbbb\n"
+               "2025-11-15 09:02:03  3.1234  local  a-longer-server  x     ? indeterminate  "
+               "       -  0190aaaa-bbbb\n");
+    buf_release(&b);
+}
+
+TEST(test_audit_view__a_story_fits_the_terminal_and_shows_the_error)
+{
+    struct execution x = sample("files", "read_text_file", "tool_error");
+    struct table t;
+    struct buf b;
+    buf_init(&b, 1 << 16);
+    x.key = STR("laptop");
+    x.client = STR("claude-code");
+    x.error = STR("Access denied: /etc/shadow");
+    x.arguments = STR("path=\"/etc/shadow\"");
+    audit_view_begin(&t, AUDIT_VIEW_STORY, 80, false);
+    audit_view_story_row(&t, &x, (struct audit_when){.now_ms = x.event.at_ms, .utc = true});
+    table_print(&t, &b);
+    assert_non_null(strstr(b.p, "09:02:03  laptop  claude-code  ✘ tool_error"));
+    assert_non_null(strstr(b.p, "files.read_text_file: Ac"));
+    struct str rest = buf_str(&b);
+    while (rest.n)
+        assert_true(unicode_columns(str_split(&rest, '\n')) <= 80);
+    table_release(&t);
     buf_release(&b);
 }
 
@@ -84,7 +112,11 @@ TEST(test_audit_view__lets_no_control_byte_of_a_peer_through)
     rows(&b, &x, 1, false);
     audit_view_execution(&b, &x, events, 2, false);
     x.event.error = x.event.method = str_of(evil);
-    audit_view_event(&b, &x.event, true);
+    struct table t;
+    audit_view_begin(&t, AUDIT_VIEW_EVENTS, 0, false);
+    audit_view_event(&t, &x.event, (struct audit_when){.utc = true});
+    table_print(&t, &b);
+    table_release(&t);
     for (size_t i = 0; i < b.n; i++)
         assert_true((unsigned char)b.p[i] >= 0x20 ? b.p[i] != 0x7f : b.p[i] == '\n');
     assert_null(memmem(b.p, b.n, "\xc2\x9b", 2));

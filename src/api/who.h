@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names for people in the rows of the audit: user and key of an owner, client of a session, and the
+ * arguments in one line. */
+#ifndef HOLDFAST_API_WHO_H
+#define HOLDFAST_API_WHO_H
+
+#include "audit/executions.h"
+#include "base/map.h"
+
+/* The names that one request has read.  Used on the query lane. */
+struct who_names {
+    struct store *store;
+    struct arena *mem;
+    struct map owners, sessions;
+    struct str wanted; /* for who_fits() */
+};
+void who_init(struct who_names *w, struct store *store, struct arena *mem);
+void who_release(struct who_names *w);
+/* Sets user, key and client of an execution; a name that cannot be read stays absent. */
+void who_fill(struct who_names *w, struct execution *x);
+/* For execution_filter.fits: whether w->wanted is the name of the row's user, or the name or id of
+ * its key, or "local". */
+bool who_fits(void *w, const struct execution *x);
+/* Sets the arguments of an execution from the body of its first event.  They stay absent if the
+ * store is too busy to read it in time. */
+must_check bool who_add_arguments(struct who_names *w, struct execution *x, struct error *err);
+
+#endif
