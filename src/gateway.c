@@ -21,6 +21,7 @@
 #include "exchange/sse2024.h"
 #include "identity/issuers.h"
 #include "io/address.h"
+#include "io/service.h"
 #include "io/tls.h"
 #include "front/front.h"
 #include "session/reaper.h"
@@ -185,7 +186,8 @@ static bool listen_on(struct gateway *g, struct str where, bool is_unix, struct 
 
     if (!address_parse(where, &address, err))
         return false;
-    if (!address_listen(&address, &fd, err)) {
+    fd = is_unix ? -1 : service_take_socket(g->options.service);
+    if (fd < 0 && !address_listen(&address, &fd, err)) {
         struct str at = g->front.config->listen_at;
         err->code = ERR_CONFIG; /* any error of the kernel is a refused start */
         return !is_unix && at.p ? error_wrap(err, "%.*s", STR_ARG(at)) : false;
@@ -273,7 +275,7 @@ static void publish_secrets(struct gateway *g, const struct config *fresh)
     loop_timer_start(g->forget, FORGET_MS, 0);
 }
 
-void gateway_reload(struct gateway *g)
+static void replace_config(struct gateway *g)
 {
     struct tls_context *tls = NULL;
     struct config *fresh = NULL;
@@ -305,6 +307,13 @@ void gateway_reload(struct gateway *g)
     g->front.config = fresh;
     swap_tls(g, tls);
     log_notice(g, "configuration reloaded", "servers", (int64_t)fresh->n_servers);
+}
+
+void gateway_reload(struct gateway *g)
+{
+    service_reloading(g->options.service);
+    replace_config(g);
+    service_notify(g->options.service, "READY=1");
 }
 
 static void on_anchored(void *arg)
@@ -346,6 +355,7 @@ static void on_drain_tick(void *arg)
 
 static void begin_stop(struct gateway *g)
 {
+    service_notify(g->options.service, "STOPPING=1\nSTATUS=finishing the calls under way");
     g->front.draining = true;
     g->drain_until_ms = clock_mono_ms() + (g->options.ends_with_pipes ? DRAIN_PIPES_MS : DRAIN_MS);
     http_server_stop_listening(g->server);
@@ -458,6 +468,7 @@ static void stop(struct gateway *g)
     struct services *sv = &g->sv;
 
     gateway_show_stop(g->show);
+    gateway_stop_status(g);
     pipes_free(sv->pipes);
     sse2024_free(sv->sse2024);
     if (sv->streams)
@@ -547,6 +558,7 @@ int gateway_run(const struct gateway_options *options)
             log_info("ready", LI("servers", g.front.config->n_servers),
                      LS("data", options->data_dir), LS("database", g.database),
                      LZ("version", HOLDFAST_VERSION));
+        gateway_start_status(&g);
         loop_run(g.sv.loop);
     } else {
         log_error("cannot start", LZ("why", err.text));

@@ -8,6 +8,7 @@
 #include "store/redis_conn.h"
 
 struct datadir;
+struct service;
 struct gateway_options {
     struct config *config;       /* taken */
     struct config_source source; /* the source of `config`; SIGHUP reads it again */
@@ -15,6 +16,7 @@ struct gateway_options {
     struct database database;
     struct redis_target redis; /* `shown` absent: no Redis */
     struct datadir *datadir;   /* taken; NULL: gateway_run() locks data_dir first */
+    struct service *service;   /* the service manager; borrowed; NULL: none is told anything */
     bool only_control_socket;  /* opens no listener but the control socket */
     bool ends_with_pipes;      /* for `stdio`: stops when the last pipe ends */
     /* Log lines are for people: shows the start in short, and a line for each call

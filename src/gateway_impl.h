@@ -10,6 +10,7 @@
 #include "gateway.h"
 #include "gateway_show.h"
 #include "identity/logins.h"
+#include "session/session_gauges.h"
 #include "storage.h"
 
 struct health;
@@ -46,6 +47,9 @@ struct gateway {
     struct str master_file;
     bool reloading, reload_again;
     int64_t drain_until_ms;
+    struct loop_timer *status; /* tells the service manager; NULL: there is none */
+    struct gauges_wait sessions;
+    bool counts_sessions; /* `sessions` waits */
     bool anchoring;
     int terminal;              /* the terminal the process was started on; -1: none */
     struct gateway_show *show; /* NULL: nothing is shown */
@@ -84,6 +88,9 @@ must_check bool gateway_open_token_key(struct gateway *g, struct error *err);
 must_check bool gateway_start_identity(struct gateway *g, struct error *err);
 void gateway_start_audit(struct gateway *g);
 void gateway_start_sessions(struct gateway *g);
+/* gateway_status.c: tells the service manager that Holdfast is ready, and its state from then on. */
+void gateway_start_status(struct gateway *g);
+void gateway_stop_status(struct gateway *g); /* before lanes_free() */
 /* Follows the changes that other nodes make after the change `after`. */
 void gateway_start_polling(struct gateway *g, int64_t after);
 

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "cli/secret.h"
 #include "cli/up.h"
+#include "io/service.h"
 
 #include <stdlib.h>
 
@@ -34,16 +35,36 @@ bool up_set_log(const struct cli *cli, int json, struct error *err)
     return true;
 }
 
-bool up_prepare(struct cli *cli, struct gateway_options *ret, struct error *err)
+/* The socket of a service manager takes the place of --listen, so the rules for an address beyond
+ * loopback are those of the socket's address. */
+static bool use_passed_socket(const struct cli *cli, struct gateway_options *options, struct error *err)
 {
-    struct gateway_options options = {0};
+    const struct conn_address *passed = service_address(options->service);
+    char text[160];
+
+    if (!passed)
+        return true;
+    if (cli_flag(cli, "--listen"))
+        return error_set(err, ERR_CONFIG,
+                         "the service manager passed a socket, and --listen names an address; "
+                         "remove --listen, or disable holdfast.socket");
+    address_format(passed, text, sizeof(text));
+    options->source.listen = arena_dup(cli->mem, str_of(text));
+    return true;
+}
+
+bool up_prepare(struct cli *cli, struct service *service, struct gateway_options *ret,
+                struct error *err)
+{
+    struct gateway_options options = {.service = service};
 
     options.source = (struct config_source){
         .file = str_of(cli_flag(cli, "--config")),
         .listen = str_of(cli_flag(cli, "--listen")),
         .must_exist = cli_flag(cli, "--config") != NULL,
     };
-    if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &options.data_dir, err) ||
+    if (!use_passed_socket(cli, &options, err) ||
+        !config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &options.data_dir, err) ||
         !database_choose(str_of(getenv("DATABASE_URL")), options.data_dir, cli->mem,
                          &options.database, err) ||
         !redis_choose(str_of(getenv("REDIS_URL")), cli->mem, &options.redis, err) ||
@@ -61,12 +82,18 @@ bool up_prepare(struct cli *cli, struct gateway_options *ret, struct error *err)
 int cmd_up(struct cli *cli)
 {
     struct gateway_options options;
+    struct service *service = NULL;
     struct error err;
 
     if (cli->n_args)
         return cli_usage(cli, "up takes no argument \"%.100s\"", cli->args[0]);
-    if (!up_set_log(cli, -1, &err) || !up_prepare(cli, &options, &err))
+    if (!up_set_log(cli, -1, &err) || !service_open(&service, &err) ||
+        !up_prepare(cli, service, &options, &err)) {
+        service_close(service);
         return cli_refuse(cli, &err);
+    }
     options.is_shown = log_is_human();
-    return gateway_run(&options);
+    int status = gateway_run(&options);
+    service_close(service);
+    return status;
 }

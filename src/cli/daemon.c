@@ -243,7 +243,7 @@ static never_returns void become_daemon(struct cli *cli, const char *log)
         _exit(1);
     if (nothing > STDERR_FILENO)
         close(nothing);
-    exit(up_prepare(cli, &options, &err) ? gateway_run(&options) : cli_fail(cli, &err));
+    exit(up_prepare(cli, NULL, &options, &err) ? gateway_run(&options) : cli_fail(cli, &err));
 }
 
 static off_t size_of(const char *path)
@@ -270,7 +270,7 @@ static bool start_process(struct cli *cli, struct str data_dir, struct error *er
     struct str log = datadir_path(data_dir, DAEMON_LOG, cli->mem);
     int status;
 
-    if (!up_set_log(cli, 1, err) || !up_prepare(cli, &options, err))
+    if (!up_set_log(cli, 1, err) || !up_prepare(cli, NULL, &options, err))
         return false;
     config_unref(options.config);
     off_t since = size_of(log.p);
