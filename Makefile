@@ -2,12 +2,13 @@
 # The front door.  meson and ninja do the work; this names the things people do.
 
 PREFIX ?= /usr/local
+BINARY ?= build/holdfast
 DATA ?= .cache/run
 CONFIG ?= $(firstword $(wildcard holdfast.json) deploy/examples/sample.json)
 RUN_ARGS ?= --data $(DATA) --config $(CONFIG)
 
 .DEFAULT_GOAL := build
-.PHONY: build release run test test-long bench lint install clean help
+.PHONY: build release run test test-long bench lint install uninstall clean help
 
 build: ## build build/holdfast (release)
 	@tools/install-deps --check run
@@ -43,8 +44,11 @@ lint: ## formatting, clang-tidy, include arrows, names in docs, banned calls
 	@tools/install-deps lint
 	@tools/lint
 
-install: release ## install to PREFIX (default /usr/local; DESTDIR is honoured)
-	install -D -m 0755 build-release/holdfast $(DESTDIR)$(PREFIX)/bin/holdfast
+install: build ## install to PREFIX (default /usr/local; DESTDIR is honoured; BINARY=FILE installs another build)
+	@BINARY="$(BINARY)" tools/install-files install "$(DESTDIR)" "$(PREFIX)"
+
+uninstall: ## remove what make install installed; configuration and data stay
+	@tools/install-files uninstall "$(DESTDIR)" "$(PREFIX)"
 
 clean: ## remove what the build made
 	rm -rf build build-release build-test build-e2e build-tsan build-fuzz build-tidy

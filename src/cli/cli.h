@@ -87,6 +87,8 @@ void cli_help_all(struct buf *out);
 void cli_help_markdown(struct buf *out); /* docs/generated/cli.md */
 /* docs/generated/NAME.md: "config", "cli" or "redaction"; false when there is no such page. */
 must_check bool cli_help_page(const char *name, struct buf *out);
+/* The i-th row of "exit-codes" or "environment"; false: there are no more. */
+bool cli_topic_row(const char *topic, size_t i, const char **ret_name, const char **ret_help);
 
 int cmd_up(struct cli *cli);
 int cmd_start(struct cli *cli);

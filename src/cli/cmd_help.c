@@ -3,6 +3,8 @@
  * printed reference pages; all from tables. */
 #include "audit/redact.h"
 #include "cli/cli.h"
+#include "cli/completion.h"
+#include "cli/man.h"
 #include "config/config.h"
 #include "api/openapi.h"
 
@@ -139,6 +141,43 @@ bool cli_help_page(const char *name, struct buf *out)
     return false;
 }
 
+bool cli_topic_row(const char *topic, size_t i, const char **ret_name, const char **ret_help)
+{
+    for (const struct topic *t = topics; t->name; t++) {
+        if (strcmp(t->name, topic) != 0 || !t->rows[i].name)
+            continue;
+        *ret_name = t->rows[i].name;
+        *ret_help = t->rows[i].help;
+        return true;
+    }
+    return false;
+}
+
+/* --man and --completion, for what is installed. */
+static int print_installed(const struct cli *cli, const char *page, const char *shell)
+{
+    struct buf out;
+    int status;
+
+    if (cli->n_args)
+        return cli_usage(cli, "--man and --completion take no topic \"%.100s\"", cli->args[0]);
+    buf_init(&out, 4 * 1024 * 1024);
+    if (page && !man_write(page, &out))
+        status = cli_usage(cli,
+                           "there is no manual page \"%.100s\"; there are holdfast, "
+                           "holdfast.json and holdfast-api",
+                           page);
+    else if (!page && !completion_write(shell, &out))
+        status = cli_usage(cli,
+                           "there is no completion for \"%.100s\"; there is one for bash, "
+                           "zsh and fish",
+                           shell);
+    else
+        status = cli_print(cli, &out);
+    buf_release(&out);
+    return status;
+}
+
 static int unknown_topic(const struct cli *cli, const char *word)
 {
     struct cli_nearest near = cli_nearest_to(str_of(word));
@@ -167,6 +206,8 @@ int cmd_help(struct cli *cli)
 
     if (cli->n_args > 1)
         return cli_usage(cli, "help takes one topic; run holdfast help for the list");
+    if (cli_flag(cli, "--man") || cli_flag(cli, "--completion"))
+        return print_installed(cli, cli_flag(cli, "--man"), cli_flag(cli, "--completion"));
     buf_init(&out, 1024 * 1024);
     if (markdown && !(word && cli_help_page(word, &out)))
         status = cli_usage(cli, "--markdown needs the name of a page: config, cli or redaction");

@@ -98,7 +98,11 @@ static const struct cli_flag remove_flags[] = {CONFIG_FLAG, DATA_FLAG, JSON_FLAG
 static const struct cli_flag config_flags[] = {CONFIG_FLAG, JSON_FLAG, END};
 static const struct cli_flag json_flags[] = {JSON_FLAG, END};
 static const struct cli_flag help_flags[] = {
-    {"--markdown", NULL, "print the reference page of config, cli or redaction"}, END};
+    {"--markdown", NULL, "print the reference page of config, cli or redaction"},
+    {"--man", "PAGE", "print the manual page holdfast, holdfast.json or holdfast-api as roff"},
+    {"--completion", "SHELL", "print the completion script of bash, zsh or fish"},
+    END,
+};
 static const struct cli_flag audit_flags[] = {
     {"-n", "N", "number of calls to begin with (tail; default: 20)"},
     {"--follow", NULL, "print new calls as they are made, until interrupted (tail)"},
