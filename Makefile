@@ -8,7 +8,7 @@ CONFIG ?= $(firstword $(wildcard holdfast.json) deploy/examples/sample.json)
 RUN_ARGS ?= --data $(DATA) --config $(CONFIG)
 
 .DEFAULT_GOAL := build
-.PHONY: build release run test test-long bench lint install uninstall clean help
+.PHONY: build release run test test-long bench lint install uninstall deb clean help
 
 build: ## build build/holdfast (release)
 	@tools/install-deps --check run
@@ -50,8 +50,12 @@ install: build ## install to PREFIX (default /usr/local; DESTDIR is honoured; BI
 uninstall: ## remove what make install installed; configuration and data stay
 	@tools/install-files uninstall "$(DESTDIR)" "$(PREFIX)"
 
+deb: ## build dist/holdfast_VERSION_ARCH.deb (Debian 12), with its SBOM
+	@tools/install-deps deb
+	@tools/build-deb
+
 clean: ## remove what the build made
-	rm -rf build build-release build-test build-e2e build-tsan build-fuzz build-tidy
+	rm -rf build build-deb dist build-release build-test build-e2e build-tsan build-fuzz build-tidy
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \

@@ -210,9 +210,12 @@ static void add_operation(struct buf *out, const struct api_operation *op)
     buf_addz(out, ".TP\n\\fB");
     add_text(out, str_of(op->method));
     buf_addc(out, ' ');
-    for (const char *p = op->pattern; *p; p++) /* {+path} of the router is {path} for people */
+    for (const char *p = op->pattern; *p; p++) { /* the router's {+path:.md} is {path} for people */
+        if (*p == ':')
+            p += strcspn(p, "}");
         if (*p != '+')
             add_char(out, *p, false);
+    }
     buf_addz(out, "\\fR\n");
     add_line(out, op->summary);
     for (const struct api_param *p = op->params; p && p->name; p++) {
