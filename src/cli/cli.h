@@ -98,6 +98,8 @@ int cmd_stdio(struct cli *cli);
 int cmd_add(struct cli *cli);
 int cmd_remove(struct cli *cli);
 int cmd_config(struct cli *cli);
+int cmd_connect(struct cli *cli);
+int cmd_disconnect(struct cli *cli);
 int cmd_audit(struct cli *cli);
 int cmd_tail(struct cli *cli);
 int cmd_key(struct cli *cli);

@@ -96,6 +96,27 @@ static const struct cli_flag add_flags[] = {
 };
 static const struct cli_flag remove_flags[] = {CONFIG_FLAG, DATA_FLAG, JSON_FLAG, END};
 static const struct cli_flag config_flags[] = {CONFIG_FLAG, JSON_FLAG, END};
+static const struct cli_flag connect_flags[] = {
+    {"--name", "NAME", "name of the entry in the client's file (default: holdfast)"},
+    {"--server", "NAME", "connect to this server only"},
+    {"--profile", "NAME", "connect to this profile"},
+    {"--http", NULL, "write the address of Holdfast (default: the command holdfast stdio)"},
+    {"--file", NULL, "write the client's file, also if the client has a command for this"},
+    {"--print", NULL, "print what would be written, to paste it by hand"},
+    {"--dry-run", NULL, "show the change and write nothing"},
+    {"--yes", NULL, "write without asking"},
+    CONFIG_FLAG,
+    DATA_FLAG,
+    JSON_FLAG,
+    END,
+};
+static const struct cli_flag disconnect_flags[] = {
+    {"--name", "NAME", "name of the entry in the client's file (default: holdfast)"},
+    {"--dry-run", NULL, "show the change and write nothing"},
+    {"--yes", NULL, "write without asking"},
+    JSON_FLAG,
+    END,
+};
 static const struct cli_flag json_flags[] = {JSON_FLAG, END};
 static const struct cli_flag help_flags[] = {
     {"--markdown", NULL, "print the reference page of config, cli or redaction"},
@@ -307,6 +328,24 @@ static const struct cli_command own[] = {
         .examples = {"holdfast config check", "holdfast config show --config ./holdfast.json"},
         .flags = config_flags,
         .run = cmd_config,
+    },
+    {
+        .name = "connect",
+        .group = "Run",
+        .usage = "claude-code|claude-desktop|cursor|vscode|codex|gemini [flags]",
+        .summary = "Write Holdfast into the configuration of an MCP client.",
+        .examples = {"holdfast connect claude-code", "holdfast connect cursor --print"},
+        .flags = connect_flags,
+        .run = cmd_connect,
+    },
+    {
+        .name = "disconnect",
+        .group = "Run",
+        .usage = "claude-code|claude-desktop|cursor|vscode|codex|gemini [flags]",
+        .summary = "Take Holdfast out of the configuration of an MCP client.",
+        .examples = {"holdfast disconnect claude-code", "holdfast disconnect codex --yes"},
+        .flags = disconnect_flags,
+        .run = cmd_disconnect,
     },
     {
         .name = "audit",

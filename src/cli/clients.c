@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/clients.h"
+
+#include <stdlib.h>
+
+const struct client clients[] = {
+    {.name = "claude-code",
+     .title = "Claude Code",
+     .env = "CLAUDE_CONFIG_DIR",
+     .home = "",
+     .file = ".claude.json",
+     .key = "mcpServers",
+     .url_key = "url",
+     .url_type = "http",
+     .program = "claude",
+     .add = {"mcp", "add", "-s", "user"},
+     .add_then = {"--"}},
+    {.name = "claude-desktop",
+     .title = "Claude Desktop",
+     .is_xdg = true,
+     .home = "Claude",
+     .file = "claude_desktop_config.json",
+     .key = "mcpServers"},
+    {.name = "cursor",
+     .title = "Cursor",
+     .home = ".cursor",
+     .file = "mcp.json",
+     .key = "mcpServers",
+     .url_key = "url"},
+    {.name = "vscode",
+     .title = "VS Code",
+     .is_xdg = true,
+     .home = "Code/User",
+     .file = "mcp.json",
+     .key = "servers",
+     .url_key = "url",
+     .url_type = "http"},
+    {.name = "codex",
+     .title = "Codex",
+     .env = "CODEX_HOME",
+     .home = ".codex",
+     .file = "config.toml",
+     .is_toml = true,
+     .key = "mcp_servers",
+     .url_key = "url",
+     .program = "codex",
+     .add = {"mcp", "add"},
+     .add_then = {"--"}},
+    {.name = "gemini",
+     .title = "Gemini CLI",
+     .home = ".gemini",
+     .file = "settings.json",
+     .key = "mcpServers",
+     .url_key = "httpUrl",
+     .program = "gemini",
+     .add = {"mcp", "add", "-s", "user"}},
+    {0},
+};
+
+const struct client *client_find(const char *name)
+{
+    for (const struct client *c = clients; c->name; c++)
+        if (strcmp(c->name, name) == 0)
+            return c;
+    return NULL;
+}
+
+static struct str absolute_env(const char *name)
+{
+    struct str s = name ? str_of(getenv(name)) : STR_NONE;
+
+    return s.n > 0 && s.p[0] == '/' ? s : STR_NONE;
+}
+
+static bool home_dir(struct str *ret, struct error *err)
+{
+    *ret = absolute_env("HOME");
+    return ret->p || error_set(err, ERR_CONFIG,
+                               "HOME is not set to a directory, so the files of clients cannot be "
+                               "found; set it");
+}
+
+bool client_file(const struct client *c, struct arena *mem, struct str *ret, struct error *err)
+{
+    struct str base = absolute_env(c->env), home = STR_NONE;
+
+    if (base.p) {
+        *ret = arena_printf(mem, "%.*s/%s", STR_ARG(base), c->file);
+        return true;
+    }
+    if (!home_dir(&home, err))
+        return false;
+    base = c->is_xdg ? absolute_env("XDG_CONFIG_HOME") : home;
+    if (!base.p)
+        base = arena_printf(mem, "%.*s/.config", STR_ARG(home));
+    *ret = arena_printf(mem, "%.*s/%s%s%s", STR_ARG(base), c->home, *c->home ? "/" : "", c->file);
+    return true;
+}
+
+bool client_record(const struct client *c, const char *suffix, struct arena *mem, struct str *ret,
+                   struct error *err)
+{
+    struct str base = absolute_env("XDG_STATE_HOME"), home = STR_NONE;
+
+    if (!base.p) {
+        if (!home_dir(&home, err))
+            return false;
+        base = arena_printf(mem, "%.*s/.local/state", STR_ARG(home));
+    }
+    *ret = arena_printf(mem, "%.*s/holdfast/connect/%s%s", STR_ARG(base), c->name, suffix);
+    return true;
+}

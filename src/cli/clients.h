@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The MCP clients that Holdfast can be written into: where their configuration is and its form. */
+#ifndef HOLDFAST_CLI_CLIENTS_H
+#define HOLDFAST_CLI_CLIENTS_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+struct client {
+    const char *name;  /* "claude-code", as in `holdfast connect claude-code` */
+    const char *title; /* "Claude Code" */
+    const char *env;   /* variable that names the directory of `file`; NULL: none */
+    const char *home;  /* directory below HOME, "" for HOME itself */
+    const char *file;  /* below that directory */
+    bool is_xdg;       /* `home` is below XDG_CONFIG_HOME (default ~/.config) */
+    bool is_toml;      /* else JSON with comments */
+    const char *key;   /* member that holds the servers */
+    const char
+        *url_key; /* member for the address of a server; NULL: the file takes commands only */
+    const char *url_type; /* value of "type" beside the address; NULL: none */
+    const char *program;  /* the client's own command; NULL: none */
+    /* Its arguments up to the name of the server, and between that and our command. */
+    const char *add[6], *add_then[2];
+};
+
+/* Ends with a NULL name. */
+extern const struct client clients[];
+const struct client *client_find(const char *name); /* NULL: unknown */
+/* The path of the client's file, in mem.  ERR_CONFIG without HOME. */
+must_check bool client_file(const struct client *c, struct arena *mem, struct str *ret,
+                            struct error *err);
+/* $XDG_STATE_HOME/holdfast/connect/NAME, in mem. */
+must_check bool client_record(const struct client *c, const char *suffix, struct arena *mem,
+                              struct str *ret, struct error *err);
+
+#endif

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holdfast connect CLIENT and holdfast disconnect CLIENT: write Holdfast into the configuration of
+ * an MCP client, and put the file back.
+ *
+ * connect keeps two copies in the state directory: NAME.before, the file as it was (missing: there
+ * was no file), and NAME.after, the file as connect left it.  disconnect writes the first back if
+ * the file still equals the second.  If the client has changed its file since, disconnect takes
+ * out our entry only.  A file that cannot be parsed is never written. */
+#include "cli/cli.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/clients.h"
+#include "cli/terminal.h"
+#include "config/config.h"
+#include "config/edit.h"
+#include "config/toml.h"
+#include "json/read.h"
+#include "json/write.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define OWN_COMMAND_MS 60000 /* for the client's own command */
+#define ARGS_MAX 16
+
+extern char **environ;
+
+struct connect {
+    struct cli *cli;
+    struct arena *mem;
+    const struct client *client;
+    struct str name;                      /* of our entry */
+    struct str file, before_at, after_at; /* paths */
+    struct str before, after;             /* contents; absent: no file */
+    const char *args[ARGS_MAX];           /* our command */
+    size_t n_args;
+    struct str url;   /* --http */
+    struct str entry; /* as JSON */
+    bool by_program;
+};
+
+static bool read_text(struct connect *c, struct str path, struct str *ret, struct error *err)
+{
+    struct buf text;
+    bool exists = false, ok;
+
+    buf_init_secret(&text, SIZE_MAX);
+    ok = config_edit_read(path.p, &text, &exists, err);
+    if (ok)
+        *ret = exists ? arena_dup(c->mem, buf_str(&text)) : STR_NONE;
+    buf_release(&text);
+    return ok;
+}
+
+/* Replaces the content of a record; absent: removes it. */
+static bool put_record(struct connect *c, struct str path, struct str text, struct error *err)
+{
+    struct str now = STR_NONE;
+
+    return read_text(c, path, &now, err) && config_edit_write(path.p, now, text, err);
+}
+
+static int take_client(struct connect *c)
+{
+    struct cli_nearest near;
+    struct str word = str_of(c->cli->n_args ? c->cli->args[0] : NULL);
+
+    if (c->cli->n_args > 1)
+        return cli_usage(c->cli, "one client at a time; there is %s after %s", c->cli->args[1],
+                         c->cli->args[0]);
+    c->client = word.p ? client_find(word.p) : NULL;
+    if (c->client)
+        return 0;
+    near = cli_nearest_to(word.p ? word : STR(""));
+    for (const struct client *k = clients; word.p && k->name; k++)
+        cli_nearest_offer(&near, k->name);
+    if (near.name)
+        return cli_usage(c->cli, "there is no client %.60s; did you mean %s?", word.p, near.name);
+    return cli_usage(c->cli, "name a client: claude-code, claude-desktop, cursor, vscode, codex or "
+                             "gemini");
+}
+
+static bool open_client(struct connect *c, struct error *err)
+{
+    const char *name = cli_flag(c->cli, "--name");
+
+    c->name = name && *name ? str_of(name) : STR("holdfast");
+    return client_file(c->client, c->mem, &c->file, err) &&
+           client_record(c->client, ".before", c->mem, &c->before_at, err) &&
+           client_record(c->client, ".after", c->mem, &c->after_at, err) &&
+           read_text(c, c->file, &c->before, err);
+}
+
+static struct str whole_path(struct connect *c, const char *path)
+{
+    char *real = realpath(path, NULL);
+    struct str whole = arena_dup(c->mem, str_of(real ? real : path));
+
+    free(real);
+    return whole;
+}
+
+static void add_arg(struct connect *c, const char *flag, const char *value)
+{
+    if (value && c->n_args + 2 < ARGS_MAX) {
+        c->args[c->n_args++] = flag;
+        c->args[c->n_args++] = value;
+    }
+}
+
+/* The command that the client starts: our own program, by its absolute path. */
+static bool make_command(struct connect *c, struct error *err)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    const char *config = cli_flag(c->cli, "--config"), *data = cli_flag(c->cli, "--data");
+
+    if (n <= 0)
+        return error_sys(err, ERR_INTERNAL, errno, "cannot find the path of this program");
+    if (!config || !*config)
+        config = getenv("HOLDFAST_CONFIG");
+    c->args[c->n_args++] = arena_dup(c->mem, str_n(self, (size_t)n)).p;
+    c->args[c->n_args++] = "stdio";
+    add_arg(c, "--server", cli_flag(c->cli, "--server"));
+    add_arg(c, "--profile", cli_flag(c->cli, "--profile"));
+    add_arg(c, "--config", config && *config ? whole_path(c, config).p : NULL);
+    add_arg(c, "--data", data && *data ? whole_path(c, data).p : NULL);
+    return true;
+}
+
+static bool make_url(struct connect *c, struct error *err)
+{
+    struct config_source source = {.file = str_of(cli_flag(c->cli, "--config"))};
+    const char *server = cli_flag(c->cli, "--server"), *profile = cli_flag(c->cli, "--profile");
+    struct config *config = NULL;
+
+    if (!c->client->url_key)
+        return error_set(err, ERR_USAGE,
+                         "%s takes no addresses in its file; leave --http out, then it starts "
+                         "holdfast stdio",
+                         c->client->title);
+    if (!config_load(&source, &config, err))
+        return false;
+    c->url = arena_printf(c->mem, "http%s://%.*s/mcp%s%s", config->tls_cert.p ? "s" : "",
+                          STR_ARG(config->listen),
+                          server    ? "/"
+                          : profile ? "/p/"
+                                    : "",
+                          server    ? server
+                          : profile ? profile
+                                    : "");
+    config_unref(config);
+    return true;
+}
+
+static void make_entry(struct connect *c)
+{
+    struct js_writer w;
+    struct buf out;
+
+    buf_init(&out, SIZE_MAX);
+    js_begin(&w, &out);
+    js_object(&w);
+    if (c->url.p) {
+        if (c->client->url_type)
+            js_kv_string(&w, "type", str_of(c->client->url_type));
+        js_kv_string(&w, c->client->url_key, c->url);
+    } else {
+        js_kv_string(&w, "command", str_of(c->args[0]));
+        js_key(&w, STR("args"));
+        js_array(&w);
+        for (size_t i = 1; i < c->n_args; i++)
+            js_string(&w, str_of(c->args[i]));
+        js_array_end(&w);
+    }
+    js_object_end(&w);
+    c->entry = arena_dup(c->mem, buf_str(&out));
+    buf_release(&out);
+}
+
+/* The table that is appended to a TOML file.  Strings of JSON are strings of TOML too. */
+static struct str toml_block(struct connect *c)
+{
+    struct buf out;
+    struct str block;
+
+    buf_init(&out, SIZE_MAX);
+    buf_addz(&out, "[mcp_servers.");
+    js_quote(&out, c->name);
+    buf_addz(&out, c->url.p ? "]\nurl = " : "]\ncommand = ");
+    js_quote(&out, c->url.p ? c->url : str_of(c->args[0]));
+    for (size_t i = 1; i < c->n_args && !c->url.p; i++) {
+        buf_addz(&out, i == 1 ? "\nargs = [" : ", ");
+        js_quote(&out, str_of(c->args[i]));
+    }
+    buf_addz(&out, c->url.p ? "\n" : "]\n");
+    block = arena_dup(c->mem, buf_str(&out));
+    buf_release(&out);
+    return block;
+}
+
+/* Whether the file has an entry of our name; an error if the file cannot be parsed. */
+static bool find_entry(struct connect *c, struct str text, bool *ret, struct error *err)
+{
+    struct str path[] = {str_of(c->client->key), c->name};
+    struct buf out;
+    struct js_doc doc;
+    bool ok;
+
+    buf_init_secret(&out, SIZE_MAX);
+    if (c->client->is_toml) {
+        ok = toml_to_json(text, c->mem, &out, err);
+        if (ok && !js_parse(buf_str(&out), &js_limits_upstream, c->mem, &doc, NULL))
+            ok = error_set(err, ERR_INTERNAL, "the file cannot be read");
+        if (ok)
+            *ret = js_get(&doc, js_get(&doc, js_root(&doc), path[0]), path[1]) != NULL;
+    } else {
+        ok = config_edit_remove(text, path, 2, &out, ret, err);
+    }
+    buf_release(&out);
+    return ok || error_wrap(err, "%s was left as it is", c->file.p);
+}
+
+static bool toml_after(struct connect *c, struct error *err)
+{
+    struct str block = toml_block(c), before = c->before.p ? c->before : STR("");
+    bool ended = !before.n || before.p[before.n - 1] == '\n', found = false;
+
+    if (!find_entry(c, before, &found, err))
+        return false;
+    if (memmem(before.p, before.n, block.p, block.n)) {
+        c->after = before; /* nothing to change */
+        return true;
+    }
+    if (found)
+        return error_set(err, ERR_CONFLICT,
+                         "%s has a server \"%.*s\" already; run holdfast disconnect %s, or choose "
+                         "another name with --name",
+                         c->file.p, STR_ARG(c->name), c->client->name);
+    c->after = arena_printf(c->mem, "%.*s%s%s%.*s", STR_ARG(before), ended ? "" : "\n",
+                            before.n ? "\n" : "", STR_ARG(block));
+    return find_entry(c, c->after, &found, err);
+}
+
+/* Computes the file as it will be. */
+static bool make_after(struct connect *c, struct error *err)
+{
+    struct str path[] = {str_of(c->client->key), c->name};
+    struct buf out;
+    bool ok;
+
+    if (c->client->is_toml)
+        return toml_after(c, err);
+    buf_init_secret(&out, SIZE_MAX);
+    ok = config_edit_set(c->before.p ? c->before : STR(""), path, 2, c->entry, &out, err);
+    if (ok)
+        c->after = arena_dup(c->mem, buf_str(&out));
+    buf_release(&out);
+    return ok || error_wrap(err, "%s was left as it is", c->file.p);
+}
+
+/* Only our own entry is shown: lines beside it may hold secrets. */
+static void show_change(struct connect *c, bool replaces)
+{
+    struct buf out;
+    struct str rest;
+
+    buf_init(&out, SIZE_MAX);
+    if (c->client->is_toml) {
+        buf_addstr(&out, toml_block(c));
+    } else {
+        struct str path[] = {str_of(c->client->key), c->name};
+        struct error err;
+        if (!config_edit_set(STR("{}\n"), path, 2, c->entry, &out, &err))
+            buf_addstr(&out, c->entry);
+    }
+    fprintf(stderr, "%s%s\n", c->file.p, c->before.p ? "" : " (new file)");
+    if (replaces)
+        fprintf(stderr, "- the entry \"%.*s\" that is there\n", STR_ARG(c->name));
+    for (rest = buf_str(&out); rest.p && rest.n;) {
+        struct str line = str_split(&rest, '\n');
+        fprintf(stderr, "+ %.*s\n", STR_ARG(line));
+    }
+    buf_release(&out);
+}
+
+/* *ret_yes is false if the person declined. */
+static bool confirm(struct connect *c, bool *ret_yes, struct error *err)
+{
+    struct str answer;
+
+    *ret_yes = true;
+    if (cli_flag(c->cli, "--yes"))
+        return true;
+    if (!terminal_is_there())
+        return error_set(err, ERR_USAGE,
+                         "nobody can be asked here, because this is not a terminal; add --yes to "
+                         "write the file");
+    answer = terminal_line("Write this? [Y/n] ", c->mem);
+    *ret_yes = answer.p && (answer.n == 0 || (answer.p[0] | 32) == 'y');
+    return true;
+}
+
+/* Waits for a child until the deadline, then kills it.  Returns its exit status, or -1. */
+static int wait_for(pid_t child)
+{
+    int fd = (int)syscall(SYS_pidfd_open, child, 0), status = 0;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    if (fd >= 0 && poll(&p, 1, OWN_COMMAND_MS) == 0)
+        kill(child, SIGKILL);
+    if (fd >= 0)
+        close(fd);
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Runs the client's own command; its output goes to standard error.  *ret_ran is false if the
+ * program is not installed. */
+static bool run_program(struct connect *c, bool *ret_ran, struct error *err)
+{
+    const char *argv[ARGS_MAX + 16] = {c->client->program};
+    posix_spawn_file_actions_t actions;
+    size_t n = 1;
+    pid_t child;
+    int status;
+
+    for (size_t i = 0; i < countof(c->client->add) && c->client->add[i]; i++)
+        argv[n++] = c->client->add[i];
+    argv[n++] = arena_dup(c->mem, c->name).p;
+    for (size_t i = 0; i < countof(c->client->add_then) && c->client->add_then[i]; i++)
+        argv[n++] = c->client->add_then[i];
+    for (size_t i = 0; i < c->n_args; i++)
+        argv[n++] = c->args[i];
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0, 0);
+    posix_spawn_file_actions_adddup2(&actions, 2, 1);
+    status = posix_spawnp(&child, argv[0], &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    *ret_ran = status == 0;
+    if (status != 0)
+        return true;
+    status = wait_for(child);
+    return status == 0 ||
+           error_set(err, ERR_CONFIG,
+                     "%s mcp add failed (status %d); run the command with --file to write %s "
+                     "without it",
+                     c->client->program, status, c->file.p);
+}
+
+/* By the client's own command where there is one; *ret_done: the file has our entry. */
+static bool write_by_program(struct connect *c, bool *ret_done, struct error *err)
+{
+    struct str now = STR_NONE;
+    bool ran = false, found = false;
+
+    *ret_done = false;
+    if (!c->client->program || c->url.p || cli_flag(c->cli, "--file"))
+        return true;
+    if (!run_program(c, &ran, err))
+        return false;
+    if (!ran)
+        return true;
+    if (!read_text(c, c->file, &now, err) || !find_entry(c, now.p ? now : STR(""), &found, err))
+        return false;
+    if (!found)
+        return error_set(err, ERR_CONFIG,
+                         "%s mcp add succeeded, but %s has no server \"%.*s\"; run the command "
+                         "with --file",
+                         c->client->program, c->file.p, STR_ARG(c->name));
+    c->after = now;
+    c->by_program = *ret_done = true;
+    return true;
+}
+
+/* The record is written before the file: a crash between the two leaves a record that
+ * disconnect does not need. */
+static bool write_file(struct connect *c, bool replaces, struct error *err)
+{
+    struct str first = c->before, earlier = STR_NONE, left = STR_NONE;
+    bool done = false;
+
+    /* Connected before and unchanged since: the file before that first time stays the record. */
+    if (!read_text(c, c->after_at, &left, err) || !read_text(c, c->before_at, &earlier, err))
+        return false;
+    if (left.p && c->before.p && str_eq(left, c->before))
+        first = earlier;
+    if (!put_record(c, c->before_at, first, err))
+        return false;
+    /* The clients' commands refuse a name that exists. */
+    if (!replaces && !write_by_program(c, &done, err))
+        return false;
+    if (!done && !config_edit_write(c->file.p, c->before, c->after, err))
+        return false;
+    return put_record(c, c->after_at, c->after, err);
+}
+
+static int report(struct connect *c, const char *state, bool changed)
+{
+    struct js_writer w;
+    struct buf out;
+    int status;
+
+    buf_init(&out, SIZE_MAX);
+    if (cli_flag(c->cli, "--json")) {
+        js_begin(&w, &out);
+        js_object(&w);
+        js_kv_string(&w, "client", str_of(c->client->name));
+        js_kv_string(&w, "file", c->file);
+        js_kv_string(&w, "name", c->name);
+        js_kv_string(&w, "state", str_of(state));
+        js_kv_bool(&w, "changed", changed);
+        js_object_end(&w);
+    } else {
+        buf_addf(&out, "%s: %s (%s)", c->client->title, state, c->file.p);
+    }
+    status = cli_print(c->cli, &out);
+    buf_release(&out);
+    return status;
+}
+
+static int print_entry(struct connect *c)
+{
+    struct str path[] = {str_of(c->client->key), c->name};
+    struct error err;
+    struct buf out;
+    int status;
+
+    buf_init(&out, SIZE_MAX);
+    if (c->client->is_toml)
+        buf_addstr(&out, toml_block(c));
+    else if (!config_edit_set(STR("{}\n"), path, 2, c->entry, &out, &err))
+        return cli_fail(c->cli, &err);
+    status = cli_print(c->cli, &out);
+    buf_release(&out);
+    return status;
+}
+
+static int connect_client(struct connect *c, struct error *err)
+{
+    bool replaces = false, yes = false;
+
+    if (cli_flag(c->cli, "--server") && cli_flag(c->cli, "--profile"))
+        return cli_usage(c->cli, "--server and --profile exclude each other; use one of them");
+    if (!open_client(c, err) || !make_command(c, err) ||
+        (cli_flag(c->cli, "--http") && !make_url(c, err)))
+        return cli_refuse(c->cli, err);
+    make_entry(c);
+    if (cli_flag(c->cli, "--print"))
+        return print_entry(c);
+    if (!make_after(c, err) || !find_entry(c, c->before.p ? c->before : STR(""), &replaces, err))
+        return cli_refuse(c->cli, err);
+    if (c->before.p && str_eq(c->before, c->after))
+        return report(c, "connected", false);
+    if (!cli_flag(c->cli, "--json"))
+        show_change(c, replaces);
+    if (cli_flag(c->cli, "--dry-run"))
+        return report(c, "not changed", false);
+    if (!confirm(c, &yes, err))
+        return cli_refuse(c->cli, err);
+    if (!yes)
+        return report(c, "not changed", false);
+    if (!write_file(c, replaces, err))
+        return cli_refuse(c->cli, err);
+    if (!cli_flag(c->cli, "--json"))
+        fprintf(stderr,
+                "holdfast: undo this with holdfast disconnect %s; the file as it was is in "
+                "%s\n",
+                c->client->name, c->before.p ? c->before_at.p : "no place, as there was none");
+    return report(c, "connected", true);
+}
+
+int cmd_connect(struct cli *cli)
+{
+    struct connect c = {.cli = cli, .mem = cli->mem};
+    struct error err;
+    int status = take_client(&c);
+
+    return c.client ? connect_client(&c, &err) : status;
+}
+
+/* disconnect */
+
+/* Takes our table out of a TOML file that changed since: as we wrote it, or not at all. */
+static bool toml_without(struct connect *c, struct str after, struct str recorded,
+                         struct error *err)
+{
+    const char *at;
+    struct str block = STR_NONE;
+    struct str head = arena_printf(c->mem, "[mcp_servers.\"%.*s\"]", STR_ARG(c->name));
+    const char *start = recorded.p ? memmem(recorded.p, recorded.n, head.p, head.n) : NULL;
+
+    if (start)
+        block = str_n(start, (size_t)(recorded.p + recorded.n - start));
+    at = block.p ? memmem(after.p, after.n, block.p, block.n) : NULL;
+    if (!at)
+        return error_set(err, ERR_CONFLICT,
+                         "%s was changed since, and the table [mcp_servers.%.*s] with it; remove "
+                         "that table by hand",
+                         c->file.p, STR_ARG(c->name));
+    c->after = arena_printf(c->mem, "%.*s%.*s", (int)(at - after.p), after.p,
+                            (int)(after.p + after.n - at - (ptrdiff_t)block.n), at + block.n);
+    return true;
+}
+
+static bool make_without(struct connect *c, struct str recorded, bool *ret_found, struct error *err)
+{
+    struct str path[] = {str_of(c->client->key), c->name};
+    struct str text = c->before.p ? c->before : STR("");
+    struct buf out;
+    bool ok;
+
+    if (!find_entry(c, text, ret_found, err))
+        return false;
+    if (!*ret_found || c->client->is_toml)
+        return !*ret_found || toml_without(c, text, recorded, err);
+    buf_init_secret(&out, SIZE_MAX);
+    ok = config_edit_remove(text, path, 2, &out, ret_found, err);
+    if (ok)
+        c->after = arena_dup(c->mem, buf_str(&out));
+    buf_release(&out);
+    return ok || error_wrap(err, "%s was left as it is", c->file.p);
+}
+
+static bool disconnect_client(struct connect *c, bool *ret_changed, bool *ret_yes,
+                              struct error *err)
+{
+    struct str first = STR_NONE, left = STR_NONE;
+
+    if (!open_client(c, err) || !read_text(c, c->before_at, &first, err) ||
+        !read_text(c, c->after_at, &left, err))
+        return false;
+    *ret_changed = *ret_yes = true;
+    if (left.p && c->before.p && str_eq(left, c->before))
+        c->after = first; /* byte by byte; absent: there was no file */
+    else if (!make_without(c, left, ret_changed, err))
+        return false;
+    if (!*ret_changed || cli_flag(c->cli, "--dry-run"))
+        return true;
+    if (!cli_flag(c->cli, "--json"))
+        fprintf(stderr, "%s\n- the entry \"%.*s\"\n", c->file.p, STR_ARG(c->name));
+    if (!confirm(c, ret_yes, err))
+        return false;
+    if (!*ret_yes)
+        return true;
+    return config_edit_write(c->file.p, c->before, c->after, err) &&
+           put_record(c, c->after_at, STR_NONE, err) && put_record(c, c->before_at, STR_NONE, err);
+}
+
+int cmd_disconnect(struct cli *cli)
+{
+    struct connect c = {.cli = cli, .mem = cli->mem};
+    bool changed = false, yes = false;
+    struct error err;
+    int status = take_client(&c);
+
+    if (!c.client)
+        return status;
+    if (!disconnect_client(&c, &changed, &yes, &err))
+        return cli_refuse(cli, &err);
+    if (cli_flag(cli, "--dry-run"))
+        return report(&c, changed ? "would be disconnected" : "not connected", false);
+    return report(&c,
+                  !changed ? "not connected"
+                  : yes    ? "disconnected"
+                           : "not changed",
+                  changed && yes);
+}

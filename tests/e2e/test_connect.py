@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""connect and disconnect on files shaped like those of real clients: the entry is written, every
+other byte stays, disconnect restores the bytes, and a broken file is never written."""
+import json
+import os
+import subprocess
+
+import pytest
+
+import harness
+
+BIN = os.path.realpath(harness.BINARY)
+
+CORPUS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'corpus', 'clients')
+FILES = {
+    'claude-code': '.claude.json',
+    'claude-desktop': '.config/Claude/claude_desktop_config.json',
+    'cursor': '.cursor/mcp.json',
+    'vscode': '.config/Code/User/mcp.json',
+    'codex': '.codex/config.toml',
+    'gemini': '.gemini/settings.json',
+}
+
+
+class Home:
+    """A scratch HOME; the programs of clients are not on its PATH."""
+
+    def __init__(self, path):
+        self.path = path
+        self.bin = path / 'bin'
+        self.bin.mkdir(parents=True)
+        self.env = {'HOME': str(path), 'PATH': str(self.bin), 'NO_COLOR': '1'}
+
+    def file(self, client):
+        return self.path / FILES[client]
+
+    def put(self, client, data):
+        self.file(client).parent.mkdir(parents=True, exist_ok=True)
+        self.file(client).write_bytes(data)
+
+    def run(self, *args, status=0):
+        done = subprocess.run([BIN, *args], env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                              cwd=self.path)
+        assert done.returncode == status, (args, done.returncode, done.stdout, done.stderr)
+        return done
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home(tmp_path / 'home')
+
+
+def corpus():
+    return sorted(os.listdir(CORPUS))
+
+
+def test_the_corpus_has_forty_files_of_all_clients():
+    names = corpus()
+    assert len(names) >= 40
+    assert {n.split('.')[0] for n in names} == set(FILES)
+
+
+@pytest.mark.parametrize('name', [n for n in corpus() if '.broken.' not in n])
+def test_connect_then_disconnect_restores_the_bytes(home, name):
+    client = name.split('.')[0]
+    with open(os.path.join(CORPUS, name), 'rb') as f:
+        before = f.read()
+    home.put(client, before)
+    home.file(client).chmod(0o640)
+    first = json.loads(home.run('connect', client, '--yes', '--json').stdout)
+    assert first == {'client': client, 'file': str(home.file(client)), 'name': 'holdfast', 'state': 'connected', 'changed': True}
+    after = home.file(client).read_bytes()
+    assert after != before and BIN.encode() in after
+    assert home.file(client).stat().st_mode & 0o7777 == 0o640
+    again = json.loads(home.run('connect', client, '--yes', '--json').stdout)
+    assert again['state'] == 'connected' and not again['changed']
+    done = json.loads(home.run('disconnect', client, '--yes', '--json').stdout)
+    assert done['state'] == 'disconnected'
+    assert home.file(client).read_bytes() == before
+    assert json.loads(home.run('disconnect', client, '--yes', '--json').stdout)['state'] == 'not connected'
+
+
+@pytest.mark.parametrize('name', [n for n in corpus() if '.broken.' in n])
+def test_a_broken_file_is_never_written(home, name):
+    client = name.split('.')[0]
+    with open(os.path.join(CORPUS, name), 'rb') as f:
+        before = f.read()
+    home.put(client, before)
+    for command in ('connect', 'disconnect'):
+        done = subprocess.run([BIN, command, client, '--yes'], env=home.env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=60, cwd=home.path)
+        assert done.returncode != 0
+        assert 'line ' in done.stderr and 'column ' in done.stderr and str(home.file(client)) in done.stderr
+        assert home.file(client).read_bytes() == before
+    assert not (home.path / '.local').exists()
+
+
+@pytest.mark.parametrize('client', FILES)
+def test_a_missing_file_is_made_and_removed_again(home, client):
+    home.run('connect', client, '--yes')
+    assert home.file(client).stat().st_mode & 0o7777 == 0o600
+    home.run('disconnect', client, '--yes')
+    assert not home.file(client).exists()
+
+
+@pytest.mark.parametrize('client', FILES)
+def test_a_file_that_changed_since_loses_only_our_entry(home, client):
+    if client == 'codex':
+        before, extra = b'model = "a"\n', b'\n[tui]\nx = 1\n'
+    else:
+        before, extra = b'{\n  "a": 1\n}\n', b'\n'
+    home.put(client, before)
+    home.run('connect', client, '--yes')
+    with open(home.file(client), 'ab') as f:
+        f.write(extra)
+    home.run('disconnect', client, '--yes')
+    text = home.file(client).read_bytes()
+    assert b'holdfast' not in text and before[:5] in text and text.endswith(extra)
+
+
+def test_without_a_terminal_nothing_asks_and_nothing_is_written(home):
+    done = home.run('connect', 'cursor', status=2)
+    assert '--yes' in done.stderr
+    assert not home.file('cursor').exists()
+
+
+def test_dry_run_and_print_write_nothing(home):
+    home.put('cursor', b'{"mcpServers": {"a": {"env": {"K": "canary-secret"}, "command": "x"}}}')
+    done = home.run('connect', 'cursor', '--dry-run', '--server', 'files')
+    assert '+ ' in done.stderr and 'canary-secret' not in done.stderr + done.stdout
+    assert 'holdfast' not in home.file('cursor').read_text()
+    printed = json.loads(home.run('connect', 'cursor', '--print', '--profile', 'dev', '--config', '/etc/h.json').stdout)
+    assert printed['mcpServers']['holdfast'] == {'command': BIN, 'args': ['stdio', '--profile', 'dev', '--config', '/etc/h.json']}
+
+
+def test_the_address_can_be_written_instead(home):
+    printed = json.loads(home.run('connect', 'vscode', '--print', '--http').stdout)
+    assert printed == {'servers': {'holdfast': {'type': 'http', 'url': 'http://127.0.0.1:4653/mcp'}}}
+    assert 'leave --http out' in home.run('connect', 'claude-desktop', '--http', '--yes', status=2).stderr
+
+
+def test_an_unknown_client_gets_a_suggestion(home):
+    assert 'did you mean cursor' in home.run('connect', 'curser', status=2).stderr
+
+
+def test_the_clients_own_command_is_used(home):
+    program = home.bin / 'claude'
+    program.write_text('#!/usr/bin/python3\nimport json, os, sys\n'
+                       'assert sys.argv[1:5] == ["mcp", "add", "-s", "user"] and sys.argv[6] == "--", sys.argv\n'
+                       'path = os.environ["HOME"] + "/.claude.json"\n'
+                       'json.dump({"own": True, "mcpServers": {sys.argv[5]: {"command": sys.argv[7], "args": sys.argv[8:]}}}, '
+                       'open(path, "w"))\n')
+    program.chmod(0o755)
+    before = b'{ "numStartups": 1 }'
+    home.put('claude-code', before)
+    home.run('connect', 'claude-code', '--yes')
+    made = json.loads(home.file('claude-code').read_text())
+    assert made['own'] and made['mcpServers']['holdfast'] == {'command': BIN, 'args': ['stdio']}
+    home.run('disconnect', 'claude-code', '--yes')
+    assert home.file('claude-code').read_bytes() == before
+
+
+def test_a_failing_own_command_is_reported_and_can_be_passed_by(home):
+    program = home.bin / 'codex'
+    program.write_text('#!/usr/bin/python3\nraise SystemExit(3)\n')
+    program.chmod(0o755)
+    assert '--file' in home.run('connect', 'codex', '--yes', status=7).stderr
+    assert not home.file('codex').exists()
+    home.run('connect', 'codex', '--yes', '--file')
+    assert b'mcp_servers' in home.file('codex').read_bytes()
