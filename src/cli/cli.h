@@ -100,6 +100,7 @@ int cmd_remove(struct cli *cli);
 int cmd_config(struct cli *cli);
 int cmd_connect(struct cli *cli);
 int cmd_disconnect(struct cli *cli);
+int cmd_import(struct cli *cli);
 int cmd_audit(struct cli *cli);
 int cmd_tail(struct cli *cli);
 int cmd_key(struct cli *cli);

@@ -96,6 +96,16 @@ static const struct cli_flag add_flags[] = {
 };
 static const struct cli_flag remove_flags[] = {CONFIG_FLAG, DATA_FLAG, JSON_FLAG, END};
 static const struct cli_flag config_flags[] = {CONFIG_FLAG, JSON_FLAG, END};
+static const struct cli_flag import_flags[] = {
+    {"--replace", NULL, "also take over servers that Holdfast has with another definition"},
+    {"--plain", NULL, "also take over servers with secrets in clear"},
+    {"--dry-run", NULL, "show the servers and write nothing"},
+    {"--yes", NULL, "write without asking"},
+    CONFIG_FLAG,
+    DATA_FLAG,
+    JSON_FLAG,
+    END,
+};
 static const struct cli_flag connect_flags[] = {
     {"--name", "NAME", "name of the entry in the client's file (default: holdfast)"},
     {"--server", "NAME", "connect to this server only"},
@@ -328,6 +338,15 @@ static const struct cli_command own[] = {
         .examples = {"holdfast config check", "holdfast config show --config ./holdfast.json"},
         .flags = config_flags,
         .run = cmd_config,
+    },
+    {
+        .name = "import",
+        .group = "Run",
+        .usage = "[CLIENT...] [flags]",
+        .summary = "Take the servers of MCP clients over into the configuration.",
+        .examples = {"holdfast import", "holdfast import cursor --dry-run"},
+        .flags = import_flags,
+        .run = cmd_import,
     },
     {
         .name = "connect",

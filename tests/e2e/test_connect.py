@@ -168,3 +168,32 @@ def test_a_failing_own_command_is_reported_and_can_be_passed_by(home):
     assert not home.file('codex').exists()
     home.run('connect', 'codex', '--yes', '--file')
     assert b'mcp_servers' in home.file('codex').read_bytes()
+
+
+def test_import_takes_servers_over_and_shows_no_secret(home):
+    home.put('cursor', b'{"mcpServers": {"a": {"command": "/bin/cat", "args": ["x"]}, "keyed": {"command": "/bin/cat", '
+                       b'"env": {"API_KEY": "canary-secret"}}, "holdfast": {"command": "/usr/bin/holdfast", "args": ["stdio"]}}}')
+    home.put('codex', b'[mcp_servers.b]\nurl = "http://127.0.0.1:9/mcp"\nstartup_timeout_sec = 5\n')
+    home.put('gemini', b'{"ui": ')
+    before = home.file('cursor').read_bytes()
+    assert '--yes' in home.run('import', status=2).stderr
+    done = home.run('import', '--yes')
+    assert 'canary' not in done.stderr + done.stdout
+    assert '2 of 3 servers' in done.stdout and 'left out: startup_timeout_sec' in done.stderr
+    assert 'settings.json was passed over: line 1, column 8' in done.stderr
+    ours = json.loads((home.path / '.config/holdfast/holdfast.json').read_text())['mcpServers']
+    assert ours == {'a': {'command': '/bin/cat', 'args': ['x']}, 'b': {'url': 'http://127.0.0.1:9/mcp'}}
+    assert home.file('cursor').read_bytes() == before
+    rows = [json.loads(line) for line in home.run('import', '--json', '--yes', '--plain').stdout.splitlines()]
+    assert [(r['name'], r['state'], r['taken']) for r in rows] == [('a', 'present', False), ('keyed', 'new', True), ('b', 'present', False)]
+
+
+def test_import_shows_a_conflict_and_keeps_ours(home):
+    (home.path / 'holdfast.json').write_text('{\n  // ours\n  "mcpServers": {"a": {"command": "/bin/true"}}\n}\n')
+    home.put('vscode', b'{"servers": {"a": {"command": "/bin/cat"}}}')
+    done = home.run('import', 'vscode', '--yes')
+    assert '- {"command":"/bin/true"}' in done.stderr and '+ {"command":"/bin/cat"}' in done.stderr
+    assert '/bin/true' in (home.path / 'holdfast.json').read_text()
+    home.run('import', 'vscode', '--yes', '--replace')
+    text = (home.path / 'holdfast.json').read_text()
+    assert '/bin/cat' in text and '// ours' in text
