@@ -474,10 +474,9 @@ static int connect_client(struct connect *c, struct error *err)
     if (!write_file(c, replaces, err))
         return cli_refuse(c->cli, err);
     if (!cli_flag(c->cli, "--json"))
-        fprintf(stderr,
-                "holdfast: undo this with holdfast disconnect %s; the file as it was is in "
-                "%s\n",
-                c->client->name, c->before.p ? c->before_at.p : "no place, as there was none");
+        fprintf(stderr, "holdfast: undo this with holdfast disconnect %s%s%s\n", c->client->name,
+                c->before.p ? "; the file as it was is in " : "",
+                c->before.p ? c->before_at.p : "");
     return report(c, "connected", true);
 }
 
@@ -492,29 +491,43 @@ int cmd_connect(struct cli *cli)
 
 /* disconnect */
 
-/* Takes our table out of a TOML file that changed since: as we wrote it, or not at all. */
-static bool toml_without(struct connect *c, struct str after, struct str recorded,
-                         struct error *err)
+/* The name as TOML writes it in a header: bare if that is possible. */
+static bool is_our_header(struct connect *c, struct str line, bool or_below)
 {
-    const char *at;
-    struct str block = STR_NONE;
-    struct str head = arena_printf(c->mem, "[mcp_servers.\"%.*s\"]", STR_ARG(c->name));
-    const char *start = recorded.p ? memmem(recorded.p, recorded.n, head.p, head.n) : NULL;
+    struct str bare = arena_printf(c->mem, "[mcp_servers.%.*s", STR_ARG(c->name));
+    struct str quoted = arena_printf(c->mem, "[mcp_servers.\"%.*s\"", STR_ARG(c->name));
+    struct str head = str_starts(line, quoted) ? quoted : bare;
 
-    if (start)
-        block = str_n(start, (size_t)(recorded.p + recorded.n - start));
-    at = block.p ? memmem(after.p, after.n, block.p, block.n) : NULL;
-    if (!at)
-        return error_set(err, ERR_CONFLICT,
-                         "%s was changed since, and the table [mcp_servers.%.*s] with it; remove "
-                         "that table by hand",
-                         c->file.p, STR_ARG(c->name));
-    c->after = arena_printf(c->mem, "%.*s%.*s", (int)(at - after.p), after.p,
-                            (int)(after.p + after.n - at - (ptrdiff_t)block.n), at + block.n);
-    return true;
+    return str_starts(line, head) && line.n > head.n &&
+           (line.p[head.n] == ']' || (or_below && line.p[head.n] == '.'));
 }
 
-static bool make_without(struct connect *c, struct str recorded, bool *ret_found, struct error *err)
+/* Takes our table, and the tables below it, out of a TOML file that changed since.  The result is
+ * parsed: a table in a form that this does not know stays, and the error says so. */
+static bool toml_without(struct connect *c, struct str text, struct error *err)
+{
+    struct str rest = text;
+    struct buf out;
+    bool inside = false, found = true;
+
+    buf_init_secret(&out, SIZE_MAX);
+    while (rest.p && rest.n) {
+        struct str line = str_split(&rest, '\n');
+        if (line.n && line.p[0] == '[')
+            inside = is_our_header(c, line, inside);
+        if (!inside)
+            buf_add(&out, line.p, line.n + (rest.p != NULL));
+    }
+    c->after = arena_dup(c->mem, buf_str(&out));
+    buf_release(&out);
+    return (find_entry(c, c->after, &found, err) && !found) ||
+           error_set(err, ERR_CONFLICT,
+                     "%s was changed since, and the table [mcp_servers.%.*s] with it; remove that "
+                     "table by hand",
+                     c->file.p, STR_ARG(c->name));
+}
+
+static bool make_without(struct connect *c, bool *ret_found, struct error *err)
 {
     struct str path[] = {str_of(c->client->key), c->name};
     struct str text = c->before.p ? c->before : STR("");
@@ -524,7 +537,7 @@ static bool make_without(struct connect *c, struct str recorded, bool *ret_found
     if (!find_entry(c, text, ret_found, err))
         return false;
     if (!*ret_found || c->client->is_toml)
-        return !*ret_found || toml_without(c, text, recorded, err);
+        return !*ret_found || toml_without(c, text, err);
     buf_init_secret(&out, SIZE_MAX);
     ok = config_edit_remove(text, path, 2, &out, ret_found, err);
     if (ok)
@@ -544,7 +557,7 @@ static bool disconnect_client(struct connect *c, bool *ret_changed, bool *ret_ye
     *ret_changed = *ret_yes = true;
     if (left.p && c->before.p && str_eq(left, c->before))
         c->after = first; /* byte by byte; absent: there was no file */
-    else if (!make_without(c, left, ret_changed, err))
+    else if (!make_without(c, ret_changed, err))
         return false;
     if (!*ret_changed || cli_flag(c->cli, "--dry-run"))
         return true;

@@ -118,6 +118,15 @@ def test_a_file_that_changed_since_loses_only_our_entry(home, client):
     assert b'holdfast' not in text and before[:5] in text and text.endswith(extra)
 
 
+def test_a_table_that_codex_wrote_anew_is_taken_out(home):
+    home.put('codex', b'model = "a"\n')
+    home.run('connect', 'codex', '--yes')
+    home.put('codex', b'model = "b"\n\n[mcp_servers.holdfast]\ncommand = "x"\n\n[mcp_servers.holdfast.env]\nA = "1"\n\n'
+                      b'[mcp_servers.holdfast2]\ncommand = "y"\n')
+    home.run('disconnect', 'codex', '--yes')
+    assert home.file('codex').read_bytes() == b'model = "b"\n\n[mcp_servers.holdfast2]\ncommand = "y"\n'
+
+
 def test_without_a_terminal_nothing_asks_and_nothing_is_written(home):
     done = home.run('connect', 'cursor', status=2)
     assert '--yes' in done.stderr
