@@ -281,15 +281,19 @@ static void replace_config(struct gateway *g)
     struct config *fresh = NULL;
     struct error err;
 
-    if (!config_load(&g->options.source, &fresh, &err) || !issuers_try(fresh, &err) ||
+    if (!config_load(&g->options.source, &fresh, &err)) {
+        log_error("the configuration was not reloaded; the old one stays", LZ("why", err.text));
+        return;
+    }
+    if (!str_eq(fresh->listen, g->front.config->listen))
+        log_warn("\"listen\" changes only with a restart", LS("now", g->front.config->listen));
+    if (!config_keep_listener(fresh, g->front.config, &err) || !issuers_try(fresh, &err) ||
         !load_tls(fresh, &tls, &err)) {
         log_error("the configuration was not reloaded; the old one stays", LZ("why", err.text));
         config_unref(fresh);
         return;
     }
     config_resolve(fresh, g->secrets.list, g->secrets.n);
-    if (!str_eq(fresh->listen, g->front.config->listen))
-        log_warn("\"listen\" changes only with a restart", LS("now", g->front.config->listen));
     log_notes(fresh);
     if (!identity_apply(g->front.identity, fresh, &err)) {
         log_error("the configuration was not reloaded; the old one stays", LZ("why", err.text));

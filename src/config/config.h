@@ -289,6 +289,10 @@ void config_resolve(struct config *c, const struct config_secret *list, size_t n
 bool config_uses_secrets(const struct config *c);
 /* Of an entry of "inputs"; absent: there is none. */
 struct str config_input_description(const struct config *c, struct str name);
+/* Before a reload: `fresh` gets the listener of `open`, which stays until a restart.  Fails if the
+ * listener would not be safe with the rest of `fresh`. */
+must_check bool config_keep_listener(struct config *fresh, const struct config *open,
+                                     struct error *err);
 /* Identifies the file that config_load() would read, without parsing it.  *ret is in mem. */
 must_check bool config_identify(const struct config_source *source, struct arena *mem,
                                 struct config_identity *ret, struct error *err);

@@ -21,3 +21,13 @@ bool exposure_check(const struct config *c, struct error *err)
                          STR_ARG(c->listen));
     return true;
 }
+
+bool config_keep_listener(struct config *fresh, const struct config *open, struct error *err)
+{
+    if (str_eq(fresh->listen, open->listen))
+        return true;
+    fresh->listen = arena_dup(fresh->mem, open->listen);
+    fresh->listens_on_loopback = open->listens_on_loopback;
+    return exposure_check(fresh, err) ||
+           error_wrap(err, "\"listen\" changes only with a restart, and the open listener stays");
+}

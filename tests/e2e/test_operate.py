@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What operators do: look at its health, stop it, reload it, and start it wrongly."""
+import contextlib
 import json
 import re
 import signal
@@ -10,7 +11,7 @@ import time
 import pytest
 
 from commands import Executions, control, is_alive
-from harness import Connection, wait_for
+from harness import Connection, Holdfast, wait_for
 
 
 def running(hf, *words):
@@ -275,6 +276,31 @@ def test_sighup__lets_calls_of_a_removed_server_finish(holdfast, stdio_server):
     reply = connection.read_response()
     assert reply.status == 200 and reply.json()['result']['content'][0]['text'] == '1 steps'
     connection.close()
+
+
+class FromFile(Holdfast):
+    """The address comes from the configuration file."""
+
+    def command(self):
+        command = super().command()
+        at = command.index('--listen')
+        return command[:at] + command[at + 2:]
+
+    def wait_ready(self, since):
+        line = self.wait_log(lambda l: l.get('msg') == 'listening', 'the listening line', since)
+        self.port = int(line['address'].rsplit(':', 1)[1])
+
+
+def test_sighup__a_listener_beyond_loopback_keeps_its_demands_until_a_restart(tmp_path, stdio_server):
+    """The file says loopback and no authentication, but the open listener is still the old one."""
+    entry, _ = stdio_server('up', handles='never')
+    public = {'listen': '0.0.0.0:0', 'auth': 'required', 'trusted_proxies': ['127.0.0.1']}
+    with contextlib.closing(FromFile(tmp_path, {'mcpServers': {'up': entry}, 'holdfast': public}).start()) as hf:
+        assert hf.client('/mcp/up').call('echo', {'text': 'x'}).status == 401
+        line = reload(hf, {'mcpServers': {'up': entry}, 'holdfast': {'listen': '127.0.0.1:0', 'auth': 'none'}},
+                      'the configuration was not reloaded')
+        assert 'restart' in line['why'] and '0.0.0.0' in line['why']
+        assert hf.client('/mcp/up').call('echo', {'text': 'x'}).status == 401
 
 
 BROKEN = '{\n  "mcpServers": {\n    "up": { "command": 7 }\n  }\n}\n'
