@@ -37,7 +37,8 @@ bool up_set_log(const struct cli *cli, int json, struct error *err)
 
 /* The socket of a service manager takes the place of --listen, so the rules for an address beyond
  * loopback are those of the socket's address. */
-static bool use_passed_socket(const struct cli *cli, struct gateway_options *options, struct error *err)
+static bool use_passed_socket(const struct cli *cli, struct gateway_options *options,
+                              struct error *err)
 {
     const struct conn_address *passed = service_address(options->service);
     char text[160];
@@ -70,8 +71,7 @@ bool up_prepare(struct cli *cli, struct service *service, struct gateway_options
         !redis_choose(str_of(getenv("REDIS_URL")), cli->mem, &options.redis, err) ||
         !config_load(&options.source, &options.config, err))
         return false;
-    if (!gateway_check_files(options.config, err) ||
-        !secret_ask_inputs(cli, options.config, err)) {
+    if (!gateway_check_files(options.config, err) || !secret_ask_inputs(cli, options.config, err)) {
         config_unref(options.config);
         return false;
     }

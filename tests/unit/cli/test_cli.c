@@ -129,8 +129,8 @@ TEST(test_cli__unknown_commands_suggest_only_what_is_near)
     check_refused("holdfast launch", 2,
                   "holdfast: there is no command \"launch\"; see holdfast help");
     check_refused("holdfast u", 2, "holdfast: there is no command \"u\"; did you mean \"up\"?");
-    check_refused("holdfast doctor", 2,
-                  "holdfast: there is no command \"doctor\"; see holdfast help");
+    check_refused("holdfast operate", 2,
+                  "holdfast: there is no command \"operate\"; see holdfast help");
 }
 
 TEST(test_cli__unknown_flags_suggest_the_nearest)
