@@ -42,8 +42,8 @@ const struct api_param secret_params[] = {
      .type = "string",
      .is_required = true,
      .min = 1,
-     .max = 64,
-     .help = "The secret's name: letters, digits and . _ -; begins with a letter or _."},
+     .max = CONFIG_SECRET_NAME_MAX,
+     .help = "The secret's name: letters, digits and . _ -."},
     {0},
 };
 

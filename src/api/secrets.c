@@ -51,11 +51,9 @@ static bool read_name(struct secret_call *s)
     s->row.name = arena_dup(s->j.mem, s->j.call->match.params[0]);
     if (config_is_secret_name(s->row.name))
         return true;
-    error_set(
-        &err, ERR_BAD_INPUT,
-        "the name of a secret has 1 to %d letters, digits and . _ -, and begins with a letter "
-        "or _; choose another",
-        CONFIG_SECRET_NAME_MAX);
+    error_set(&err, ERR_BAD_INPUT,
+              "the name of a secret has 1 to %d letters, digits and . _ -; choose another",
+              CONFIG_SECRET_NAME_MAX);
     api_job_refuse(&s->j, &err);
     return false;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define SECRETS_MAX 64
+#define SECRET_KEY_MAX 120 /* bytes; the whole name has to fit CONFIG_SECRET_NAME_MAX */
 
 static bool parse(struct str entry, struct arena *mem, struct js_doc *ret, struct error *err)
 {
@@ -172,6 +173,7 @@ static bool looks_secret(struct str name, struct str value)
 /* "SERVER.KEY", with a number behind it if the name is taken by another value. */
 static struct str secret_name(const struct sealing *s, struct str key, int number)
 {
+    key = str_cut(key, SECRET_KEY_MAX);
     struct str name =
         number > 1 ? arena_printf(s->mem, "%.*s.%.*s.%d", STR_ARG(s->server), STR_ARG(key), number)
                    : arena_printf(s->mem, "%.*s.%.*s", STR_ARG(s->server), STR_ARG(key));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast add: connects to a server, and writes it to the configuration file.
+/* holdfast add: connects to servers, and writes them to the configuration file.
  *
- *   command line ─> entry ─> trial ─> file ─> reload
+ *   command line or stdin ─> entry ─> trial ─> secrets ─> file ─> reload
  *
  * The file gets the absolute path of a command and the PATH of this shell, because programs that are
  * not started from a shell (desktop applications, services) often have another PATH. */
@@ -9,20 +9,27 @@
 
 #include "base/log.h"
 #include "cli/add_entry.h"
+#include "cli/add_secrets.h"
 #include "cli/config_file.h"
 #include "cli/trial.h"
+#include "config/snippet.h"
 #include "json/write.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#define SNIPPET_MAX (1u << 20) /* bytes; as long as a configuration may be */
 
 struct add {
     struct cli *cli;
     const char *name;
     struct config_file file;
-    struct str entry;   /* JSON, for the trial and for the file */
+    struct str entry;   /* JSON, as it was given */
     struct str program; /* absolute path; absent: the server has a URL */
+    struct str note;    /* what the snippet said and Holdfast does not use; absent: nothing */
+    struct add_secrets secrets;
     struct trial found;
     bool was_tried;
 };
@@ -130,11 +137,6 @@ static bool make_entry(struct add *a, struct error *err)
     struct js_writer w;
     struct buf out;
 
-    if (cli->n_args < 2)
-        return error_set(
-            err, ERR_USAGE,
-            "add takes a name, and a URL or a command behind --: holdfast add files -- "
-            "npx -y @modelcontextprotocol/server-filesystem ~/notes");
     a->name = cli->args[0];
     bool is_remote = cli->n_before_dashes < 0 && is_url(cli->args[1]);
     if (is_remote && cli->n_args > 2)
@@ -152,26 +154,7 @@ static bool make_entry(struct add *a, struct error *err)
     js_object_end(&w);
     a->entry = arena_dup(cli->mem, buf_str(&out));
     buf_release(&out);
-    return ok && add_entry_locate(a->entry, str_of(getenv("PATH")), cli->mem, &a->entry,
-                                  &a->program, err);
-}
-
-/* A secret in clear would be readable by every program that reads the file. */
-static bool check_secrets(struct add *a, struct error *err)
-{
-    struct add_secret *secrets;
-    struct str sealed;
-    size_t n;
-
-    if (!add_entry_seal(a->entry, str_of(a->name), a->cli->mem, &sealed, &secrets, &n, err))
-        return false;
-    if (n == 0 || cli_flag(a->cli, "--plain"))
-        return true;
-    return error_set(err, ERR_BAD_INPUT,
-                     "a value of this server looks like a secret (%.*s); write it as a variable of "
-                     "Holdfast's environment, such as '${NAME}', or store it in clear with --plain",
-                     (int)(secrets[0].name.n - strlen(a->name) - 1),
-                     secrets[0].name.p + strlen(a->name) + 1);
+    return ok;
 }
 
 static bool check_name(struct add *a, struct error *err)
@@ -185,42 +168,31 @@ static bool check_name(struct add *a, struct error *err)
                      STR_ARG(a->file.path), a->name, a->name);
 }
 
-static struct str trial_config(struct add *a)
-{
-    struct js_writer w;
-    struct buf out;
-
-    buf_init_secret(&out, SIZE_MAX / 4);
-    js_begin(&w, &out);
-    js_object(&w);
-    js_key(&w, STR("mcpServers"));
-    js_object(&w);
-    js_key(&w, str_of(a->name));
-    js_raw_value(&w, a->entry);
-    js_object_end(&w);
-    js_object_end(&w);
-    struct str text = arena_dup(a->cli->mem, buf_str(&out));
-    buf_release(&out);
-    return text;
-}
-
 static bool try_server(struct add *a, struct error *err)
 {
-    if (cli_flag(a->cli, "--no-check"))
+    struct str entry = a->secrets.for_trial;
+
+    if (cli_flag(a->cli, "--no-check") || !entry.p)
         return true;
     a->was_tried = true;
-    if (trial_run(a->cli, str_of(a->name), trial_config(a), &a->found, err))
+    if (trial_run(a->cli, str_of(a->name), add_secrets_config(a->cli, a->name, entry), &a->found,
+                  err))
         return true;
     if (err->code != ERR_UNREACHABLE)
         return false;
     return error_wrap(err, "%.64s was not added (add it all the same with --no-check)", a->name);
 }
 
-static bool write_file(struct add *a, struct error *err)
+/* The secrets first: a Holdfast that reads the file finds them. */
+static bool add_server(struct add *a, struct error *err)
 {
     struct str path[] = {STR("mcpServers"), str_of(a->name)};
 
-    return config_file_change(a->cli, &a->file, path, 2, a->entry, err);
+    return add_entry_locate(a->entry, str_of(getenv("PATH")), a->cli->mem, &a->entry, &a->program,
+                            err) &&
+           check_name(a, err) && add_secrets_take(a->cli, a->name, a->entry, &a->secrets, err) &&
+           try_server(a, err) && add_secrets_store(a->cli, &a->secrets, err) &&
+           config_file_change(a->cli, &a->file, path, 2, a->secrets.for_file, err);
 }
 
 /* What was found. */
@@ -241,6 +213,11 @@ static void print_json(const struct add *a, struct buf *out)
         js_kv_string(&w, "protocol_version", a->found.version);
         js_kv_int(&w, "probe_ms", a->found.took_ms);
     }
+    js_key(&w, STR("secrets"));
+    js_array(&w);
+    for (size_t i = 0; i < a->secrets.n; i++)
+        js_string(&w, a->secrets.list[i].name);
+    js_array_end(&w);
     js_object_end(&w);
 }
 
@@ -249,8 +226,28 @@ static const char *plural(int64_t n)
     return n == 1 ? "" : "s";
 }
 
-static void print_found(const struct add *a, struct buf *out, struct str reload)
+static void print_secrets(const struct add *a, struct buf *out)
 {
+    const struct add_secrets *s = &a->secrets;
+
+    for (size_t i = 0; i < s->n; i++)
+        buf_addf(out, "%s%.*s", i ? ", " : "  sealed in the store: ", STR_ARG(s->list[i].name));
+    if (s->n)
+        buf_addc(out, '\n');
+    if (s->unknown.p && s->unknown_is_set)
+        buf_addf(out,
+                 "  not tried, because the secret %.*s is sealed; see `holdfast servers list`\n",
+                 STR_ARG(s->unknown));
+    else if (s->unknown.p)
+        buf_addf(
+            out,
+            "  not tried, because the secret %.*s is not set; run `holdfast secret set %.*s`\n",
+            STR_ARG(s->unknown), STR_ARG(s->unknown));
+}
+
+static void print_found(const struct add *a, struct buf *out)
+{
+    const struct cli *cli = a->cli;
     bool colour = cli_colour(STDOUT_FILENO);
 
     buf_addf(out, "%s✔%s %s  ", colour ? "\033[32m" : "", colour ? "\033[0m" : "", a->name);
@@ -264,11 +261,104 @@ static void print_found(const struct add *a, struct buf *out, struct str reload)
     } else {
         buf_addz(out, "added without a trial\n");
     }
-    if (a->program.p && !str_eq(a->program, str_of(a->cli->args[1])))
-        buf_addf(out, "  %s → %.*s\n", a->cli->args[1], STR_ARG(a->program));
-    buf_addf(out, "  written to %.*s\n", STR_ARG(a->file.path));
-    if (reload.p)
-        buf_addf(out, "  %.*s\n", STR_ARG(reload));
+    if (a->program.p && cli->n_args > 1 && !str_eq(a->program, str_of(cli->args[1])))
+        buf_addf(out, "  %s → %.*s\n", cli->args[1], STR_ARG(a->program));
+    if (a->note.p)
+        buf_addf(out, "  %.*s\n", STR_ARG(a->note));
+    print_secrets(a, out);
+}
+
+/* Adds one server, and adds what there is to say to `out`. */
+static int add_and_print(struct add *a, struct buf *out)
+{
+    struct error err;
+
+    if (!add_server(a, &err))
+        return cli_refuse(a->cli, &err);
+    if (cli_flag(a->cli, "--json")) {
+        if (out->n)
+            buf_addc(out, '\n');
+        print_json(a, out);
+    } else {
+        print_found(a, out);
+    }
+    return 0;
+}
+
+/* From standard input. */
+
+static bool read_input(struct cli *cli, struct str *ret, struct error *err)
+{
+    struct buf text;
+    ssize_t n = 1;
+
+    if (isatty(STDIN_FILENO))
+        fputs("Paste the servers as JSON or TOML, then press Ctrl-D on a line of its own:\n",
+              stderr);
+    buf_init_secret(&text, SNIPPET_MAX + 65536);
+    while (n != 0 && text.n <= SNIPPET_MAX) {
+        n = read(STDIN_FILENO, buf_room(&text, 65536), 65536);
+        if (n < 0 && errno != EINTR)
+            break;
+        buf_grown(&text, n > 0 ? (size_t)n : 0);
+    }
+    bool fits = text.n <= SNIPPET_MAX;
+    *ret = str_trim(arena_dup(cli->mem, buf_str(&text)));
+    buf_release(&text);
+    if (n < 0)
+        return error_sys(err, ERR_BAD_INPUT, errno, "standard input cannot be read");
+    return fits || error_set(err, ERR_BAD_INPUT, "standard input has more than 1 MiB; shorten it");
+}
+
+static bool read_snippet(struct cli *cli, struct snippet_server **ret, size_t *ret_n,
+                         struct error *err)
+{
+    struct str text = STR_NONE;
+
+    if (cli_flag(cli, "-e") || cli_flag(cli, "--env") || cli_flag(cli, "-H") ||
+        cli_flag(cli, "--header") || transport_of(cli))
+        return error_set(err, ERR_USAGE, "-e, -H and -t go with a URL or a command; name one");
+    if (!(cli->n_args == 1 && isatty(STDIN_FILENO)) && !read_input(cli, &text, err))
+        return false;
+    if (!text.n)
+        return error_set(
+            err, ERR_USAGE,
+            "add takes a name, and a URL or a command behind --: holdfast add files -- "
+            "npx -y @modelcontextprotocol/server-filesystem ~/notes; or JSON or TOML on standard "
+            "input");
+    if (!snippet_read(text, cli->mem, ret, ret_n, err))
+        return error_wrap(err, "standard input");
+    if (*ret_n == 0)
+        return error_set(err, ERR_BAD_INPUT,
+                         "standard input names no server; give \"mcpServers\", \"servers\" or "
+                         "[mcp_servers.NAME]");
+    if (cli->n_args == 1 && *ret_n > 1)
+        return error_set(err, ERR_USAGE, "standard input has %zu servers; add them without a name",
+                         *ret_n);
+    return (*ret)[0].name.p || cli->n_args == 1 ||
+           error_set(err, ERR_USAGE, "the server has no name; give one: holdfast add NAME");
+}
+
+/* Each server is added for itself.  Returns the exit status of the last that was refused. */
+static int add_snippet(struct add *all, struct buf *out)
+{
+    struct cli *cli = all->cli;
+    struct snippet_server *servers;
+    struct error err;
+    int status = 0;
+    size_t n;
+
+    if (!read_snippet(cli, &servers, &n, &err))
+        return cli_refuse(cli, &err);
+    for (size_t i = 0; i < n; i++) {
+        struct add a = {.cli = cli, .file = all->file, .entry = servers[i].json};
+        a.note = servers[i].note;
+        a.name = cli->n_args ? cli->args[0] : arena_dup(cli->mem, servers[i].name).p;
+        int one = add_and_print(&a, out);
+        status = one ? one : status;
+        all->file = a.file;
+    }
+    return status;
 }
 
 int cmd_add(struct cli *cli)
@@ -276,18 +366,26 @@ int cmd_add(struct cli *cli)
     struct add a = {.cli = cli};
     struct error err;
     struct buf out;
+    int status;
 
     arena_wipe_later(cli->mem);
-    if (!make_entry(&a, &err) || !config_file_open(cli, &a.file, &err) || !check_name(&a, &err) ||
-        !check_secrets(&a, &err) || !try_server(&a, &err) || !write_file(&a, &err))
+    if (!config_file_open(cli, &a.file, &err))
         return cli_refuse(cli, &err);
-    struct str reload = config_file_reload(cli, &a.file);
-    buf_init(&out, 64 * 1024);
-    if (cli_flag(cli, "--json"))
-        print_json(&a, &out);
+    buf_init(&out, SIZE_MAX / 4);
+    if (cli->n_args < 2)
+        status = add_snippet(&a, &out);
     else
-        print_found(&a, &out, reload);
-    int status = cli_print(cli, &out);
+        status = make_entry(&a, &err) ? add_and_print(&a, &out) : cli_refuse(cli, &err);
+    if (out.n) {
+        struct str reload = config_file_reload(cli, &a.file);
+        if (!cli_flag(cli, "--json")) {
+            buf_addf(&out, "  written to %.*s", STR_ARG(a.file.path));
+            if (reload.p)
+                buf_addf(&out, "\n  %.*s", STR_ARG(reload));
+        }
+        int printed = cli_print(cli, &out);
+        status = status ? status : printed;
+    }
     buf_release(&out);
     return status;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast remove NAME: takes a server out of the configuration file. */
+/* holdfast remove NAME: takes a server out of the configuration file, and its sealed secrets out of
+ * the store. */
 #include "cli/cli.h"
 
 #include "cli/config_file.h"
+#include "cli/secret.h"
 #include "config/config.h"
 
 #include <stdio.h>
@@ -28,8 +30,66 @@ static bool no_such_server(struct cli *cli, const struct config_file *f, const c
                      name);
 }
 
+static bool is_used(const struct config *c, struct str name)
+{
+    for (size_t i = 0; i < c->n_servers; i++)
+        for (size_t k = 0; k < c->servers[i].n_secrets; k++)
+            if (str_eq(c->servers[i].secrets[k].name, name))
+                return true;
+    return false;
+}
+
+/* The secrets that `add` made for the server (NAME.VARIABLE) and that `after` does not use.  Returns
+ * their number. */
+static size_t orphans(struct cli *cli, const struct config *before, const struct config *after,
+                      struct str **ret)
+{
+    struct str prefix = arena_printf(cli->mem, "%s.", cli->args[0]);
+    size_t n = 0;
+
+    for (size_t i = 0; i < before->n_servers; i++) {
+        const struct server_config *s = &before->servers[i];
+        if (!str_eq(s->name, str_of(cli->args[0])))
+            continue;
+        *ret = arena_zalloc(cli->mem, (s->n_secrets + 1) * sizeof(**ret));
+        for (size_t k = 0; k < s->n_secrets; k++)
+            if (str_starts(s->secrets[k].name, prefix) && !is_used(after, s->secrets[k].name))
+                (*ret)[n++] = arena_dup(cli->mem, s->secrets[k].name);
+    }
+    return n;
+}
+
+/* A secret that is not there, because it was never set, is no error. */
+static bool remove_secrets(struct cli *cli, const struct str *names, size_t n, struct error *err)
+{
+    struct source source = {0};
+
+    if (n == 0)
+        return true;
+    bool ok = source_open(cli, SOURCE_CHANGES, &source, err);
+    for (size_t i = 0; i < n && ok; i++)
+        ok = secret_remove(cli, &source, names[i], err) || err->code == ERR_NOT_FOUND;
+    source_close(&source);
+    return ok || error_wrap(err, "the server is removed, but not its secrets; remove them with "
+                                 "`holdfast secret remove`");
+}
+
+static struct config *parsed(const struct config_file *f)
+{
+    struct config *config = NULL;
+    struct error ignored;
+
+    if (!f->text.p ||
+        !config_parse(f->text, f->path, &(struct config_source){0}, &config, &ignored))
+        return NULL;
+    return config;
+}
+
 int cmd_remove(struct cli *cli)
 {
+    struct config *before, *after;
+    struct str *secrets = NULL;
+    size_t n = 0;
     struct config_file file;
     struct error err;
 
@@ -42,14 +102,24 @@ int cmd_remove(struct cli *cli)
         (void)no_such_server(cli, &file, cli->args[0], &err);
         return cli_fail(cli, &err);
     }
-    if (!config_file_change(cli, &file, path, 2, STR_NONE, &err))
+    before = parsed(&file);
+    if (!config_file_change(cli, &file, path, 2, STR_NONE, &err)) {
+        config_unref(before);
+        return cli_fail(cli, &err);
+    }
+    after = parsed(&file);
+    if (before && after)
+        n = orphans(cli, before, after, &secrets);
+    config_unref(before);
+    config_unref(after);
+    if (!remove_secrets(cli, secrets, n, &err))
         return cli_fail(cli, &err);
     struct str reload = config_file_reload(cli, &file);
     if (cli_flag(cli, "--json")) {
         printf("{\"server\":\"%s\",\"removed\":true}\n", cli->args[0]);
         return 0;
     }
-    fprintf(stderr, "removed %s from %.*s%s%.*s\n", cli->args[0], STR_ARG(file.path),
-            reload.p ? "; " : "", STR_ARG(reload));
+    fprintf(stderr, "removed %s from %.*s%s%s%.*s\n", cli->args[0], STR_ARG(file.path),
+            n ? ", and its secrets from the store" : "", reload.p ? "; " : "", STR_ARG(reload));
     return 0;
 }

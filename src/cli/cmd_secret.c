@@ -28,11 +28,8 @@ struct secret_verb {
 static bool check_name(struct str name, struct error *err)
 {
     return config_is_secret_name(name) ||
-           error_set(
-               err, ERR_USAGE,
-               "the name of a secret has 1 to %d letters, digits and . _ -, and begins with a "
-               "letter or _",
-               CONFIG_SECRET_NAME_MAX);
+           error_set(err, ERR_USAGE, "the name of a secret has 1 to %d letters, digits and . _ -",
+                     CONFIG_SECRET_NAME_MAX);
 }
 
 static bool read_all(int fd, const char *file, struct buf *out, struct error *err)
@@ -149,13 +146,10 @@ static bool run_list(struct secret_cmd *c, struct error *err)
 
 static bool run_remove(struct secret_cmd *c, struct error *err)
 {
-    struct str name = str_of(c->cli->args[1]), answer;
+    struct str name = str_of(c->cli->args[1]);
 
     if (!check_name(name, err) || !source_open(c->cli, SOURCE_CHANGES, &c->source, err) ||
-        !control_ask(c->source.control, "DELETE",
-                     arena_printf(c->cli->mem, "/api/v1/secrets/%.*s",
-                                  STR_ARG(source_encoded(name, c->cli->mem))),
-                     STR_NONE, c->cli->mem, &answer, err))
+        !secret_remove(c->cli, &c->source, name, err))
         return false;
     if (c->json)
         buf_addf(&c->out, "{\"name\":\"%.*s\",\"removed\":true}", STR_ARG(name));

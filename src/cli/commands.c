@@ -86,7 +86,7 @@ static const struct cli_flag add_flags[] = {
     {"--header", "'NAME: VALUE'", "the same as -H"},
     {"-t", "KIND", "transport of the URL: http, or sse for the one of 2024 (default: http)"},
     {"--transport", "KIND", "the same as -t"},
-    {"--plain", NULL, "allow a value that looks like a secret in the file, in clear"},
+    {"--plain", NULL, "write values that look like secrets into the file in clear"},
     {"--no-check", NULL, "add the server without connecting to it"},
     {"--replace", NULL, "replace a server of the same name"},
     CONFIG_FLAG,
@@ -313,7 +313,7 @@ static const struct cli_command own[] = {
         .name = "add",
         .group = "Connect",
         .usage = "NAME [-e NAME=VALUE] [-H 'NAME: VALUE'] [-t http|sse] (URL | -- COMMAND "
-                 "[ARGUMENTS])",
+                 "[ARGUMENTS]), or JSON or TOML on standard input",
         .summary = "Connect to a server, and add it to the configuration file.",
         .examples = {"holdfast add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
                      "holdfast add tickets https://tickets.example/mcp -H 'Authorization: Bearer "

@@ -63,7 +63,7 @@ static int holder_of(unsigned long inode)
 
     for (struct dirent *e; proc && !pid && (e = readdir(proc));)
         if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && has_socket(e->d_name, inode))
-            pid = atoi(e->d_name);
+            pid = (int)strtol(e->d_name, NULL, 10);
     if (proc)
         closedir(proc);
     return pid;

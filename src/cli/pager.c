@@ -21,8 +21,10 @@ static pid_t pager; /* 0: none */
 static size_t split(char *words, char *argv[PAGER_ARGS + 1])
 {
     size_t n = 0;
+    char *rest;
 
-    for (char *word = strtok(words, " "); word && n < PAGER_ARGS; word = strtok(NULL, " "))
+    for (char *word = strtok_r(words, " ", &rest); word && n < PAGER_ARGS;
+         word = strtok_r(NULL, " ", &rest))
         argv[n++] = word;
     argv[n] = NULL;
     return n;

@@ -32,6 +32,16 @@ bool secret_put(struct cli *cli, struct source *s, struct str name, struct str v
     return ok;
 }
 
+bool secret_remove(struct cli *cli, struct source *s, struct str name, struct error *err)
+{
+    struct str answer;
+
+    return control_ask(
+        s->control, "DELETE",
+        arena_printf(cli->mem, "/api/v1/secrets/%.*s", STR_ARG(source_encoded(name, cli->mem))),
+        STR_NONE, cli->mem, &answer, err);
+}
+
 bool secret_can_ask(void)
 {
     return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
@@ -146,6 +156,17 @@ static bool is_listed(const struct js_doc *doc, struct str name)
         if (js_is(doc, js_get(doc, e, STR("name")), name))
             return true;
     return false;
+}
+
+bool secret_is_set(struct cli *cli, struct str name, bool *ret, struct error *err)
+{
+    struct js_doc doc;
+    bool any;
+
+    if (!list_names(cli, &doc, &any, err))
+        return false;
+    *ret = any && is_listed(&doc, name);
+    return true;
 }
 
 static bool is_earlier(const struct config *c, size_t server, size_t use)

@@ -20,6 +20,11 @@ must_check bool secret_read_terminal(struct str name, struct str description, st
  * without a terminal. */
 must_check bool secret_ask(struct cli *cli, struct str name, struct str description,
                            struct error *err);
+/* Whether the store has a secret of this name. */
+must_check bool secret_is_set(struct cli *cli, struct str name, bool *ret, struct error *err);
+/* `s` is open for SOURCE_CHANGES.  ERR_NOT_FOUND: there is no such secret. */
+must_check bool secret_remove(struct cli *cli, struct source *s, struct str name,
+                              struct error *err);
 /* Asks for each ${input:NAME} of the configuration that is not set yet.  Does nothing without a
  * terminal. */
 must_check bool secret_ask_inputs(struct cli *cli, const struct config *config, struct error *err);

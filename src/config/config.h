@@ -30,7 +30,7 @@ enum server_era { ERA_AUTO, ERA_LEGACY, ERA_MODERN };
 enum server_kind { SERVER_STDIO, SERVER_HTTP, SERVER_BUILTIN };
 
 /* The name of a secret in ${secret:NAME} or ${input:NAME}. */
-#define CONFIG_SECRET_NAME_MAX 64
+#define CONFIG_SECRET_NAME_MAX 200 /* SERVER.VARIABLE */
 #define CONFIG_SECRET_BYTES_MAX (64u << 10)
 #define CONFIG_SECRETS_MAX 1000
 struct config_secret {
@@ -280,7 +280,7 @@ struct config_source {
  * file:line:column and the nearest valid key.  The caller gets one reference. */
 must_check bool config_load(const struct config_source *source, struct config **ret,
                             struct error *err);
-/* 1 to CONFIG_SECRET_NAME_MAX letters, digits and . _ -; begins with a letter or _. */
+/* 1 to CONFIG_SECRET_NAME_MAX letters, digits and . _ -. */
 bool config_is_secret_name(struct str name);
 /* Replaces ${secret:NAME} and ${input:NAME} by the values of these secrets, which are copied, and
  * computes the definitions of the servers again.  Sets the refusal of a server whose secret is

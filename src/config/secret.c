@@ -14,9 +14,8 @@ bool config_is_secret_name(struct str name)
 {
     for (size_t i = 0; i < name.n; i++) {
         char c = name.p[i];
-        bool letter = ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_';
-        bool later = (c >= '0' && c <= '9') || c == '.' || c == '-';
-        if (!letter && (i == 0 || !later))
+        bool letter = (c | 32) >= 'a' && (c | 32) <= 'z';
+        if (!letter && !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-')
             return false;
     }
     return name.n > 0 && name.n <= CONFIG_SECRET_NAME_MAX;
@@ -56,8 +55,7 @@ const char *secret_note(const struct js_binding *b, const struct js_node *v, str
     struct secret_use use = {.at = value_place(b, v)};
 
     if (!split(inside, &use.name, &use.is_input) || !config_is_secret_name(use.name))
-        return "has an invalid name; a name has 1 to 64 letters, digits and . _ -, and begins with "
-               "a letter or _";
+        return "has an invalid name; a name has 1 to 200 letters, digits and . _ -";
     if (!r->server.p)
         return "cannot be used here; use it in \"env\", \"headers\", \"args\" and \"url\" of a "
                "server, or write ${credential:NAME}";

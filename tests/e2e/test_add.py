@@ -27,9 +27,21 @@ class Shell:
         for name in ('HOLDFAST_CONFIG', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME'):
             self.env.pop(name, None)
 
-    def run(self, *words):
+    def run(self, *words, stdin=''):
         return subprocess.run([BINARY, *words], cwd=self.home, env=self.env, capture_output=True, text=True, check=False,
-                              stdin=subprocess.DEVNULL, timeout=DEADLINE_S * 3)
+                              input=stdin, timeout=DEADLINE_S * 3)
+
+    def files_with(self, word, folder=None):
+        """Paths of all files that hold the word in clear."""
+        found = []
+        for where, _, names in os.walk(folder or self.home):
+            for path in (os.path.join(where, n) for n in names):
+                if not os.path.isfile(path):
+                    continue
+                with open(path, 'rb') as file:
+                    if word.encode() in file.read():
+                        found.append(path)
+        return found
 
     def text(self):
         with open(self.file, encoding='utf-8') as file:
@@ -109,10 +121,74 @@ def test_add__does_not_replace_a_server_unless_asked(shell):
 ])
 def test_add__does_not_write_a_secret_in_clear_unless_asked(shell, words):
     done = shell.run('add', 'x', '--no-check', *words)
-    assert done.returncode == 1 and '--plain' in done.stderr and 'canary' not in done.stderr
+    assert done.returncode == 0 and 'sealed in the store: x.' in done.stdout, done.stderr
+    assert '${secret:x.' in shell.text()
+    assert 'canary-7711' not in done.stdout + done.stderr
+    assert shell.files_with('canary-7711') == []
+    assert shell.run('add', 'x', '--no-check', '--plain', '--replace', *words).returncode == 0
+    assert shell.files_with('canary-7711') == [shell.file]
+
+
+def test_add__gives_the_server_its_secret_in_the_trial_and_later(holdfast, stdio_server, shell):
+    """The trial and the daemon resolve it; the file has only its name; remove takes it out of the store."""
+    entry, _ = stdio_server('rec')
+    hf = holdfast({}, {})
+    where = ('--config', hf.config_file, '--data', hf.data)
+    done = shell.run('add', 'rec', '--json', '-e', 'GH_TOKEN=canary-8822', *where, '--', *command_of(entry))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)['secrets'] == ['rec.GH_TOKEN'] and json.loads(done.stdout)['tools'] > 0
+    wait_for(lambda: hf.client('/mcp/rec').rpc('tools/list').status == 200, 'the new server to be served')
+    with hf.client('/mcp/rec').connect() as client:
+        assert json.loads(client.call('env').text)['GH_TOKEN'] == 'canary-8822'
+    assert shell.files_with('canary-8822') == [] and shell.files_with('canary-8822', hf.folder) == []
+    assert 'rec.GH_TOKEN' in shell.run('secret', 'list', '--data', hf.data).stdout
+    assert 'its secrets' in shell.run('remove', 'rec', *where).stderr
+    assert 'rec.GH_TOKEN' not in shell.run('secret', 'list', '--data', hf.data).stdout
+
+
+SNIPPETS = {
+    'mcpServers': '{"mcpServers": {"one": {"command": "/bin/true", "env": {"API_KEY": "canary-9"}}, "two": {"url": "http://127.0.0.1:1/mcp"}}}',
+    'servers': '{"servers": {"one": {"type": "stdio", "command": "/bin/true"}, "two": {"type": "http", "url": "http://127.0.0.1:1/mcp"}}}',
+    'members': '"one": {"command": "/bin/true"}, "two": {"url": "http://127.0.0.1:1/mcp"}',
+    'toml': '[mcp_servers.one]\ncommand = "/bin/true"\nargs = ["a"]\n\n[mcp_servers.two]\nurl = "http://127.0.0.1:1/mcp"\n',
+}
+
+
+@pytest.mark.parametrize('kind', SNIPPETS)
+def test_add__takes_what_people_paste(shell, kind):
+    done = shell.run('add', '--no-check', stdin=SNIPPETS[kind])
+    assert done.returncode == 0 and '✔ one' in done.stdout and '✔ two' in done.stdout, done.stderr
+    written = json.loads(shell.text())['mcpServers']
+    assert written['one']['command'] == '/bin/true' and written['two']['url'] == 'http://127.0.0.1:1/mcp'
+    assert shell.files_with('canary-9') == []
+
+
+def test_add__of_one_pasted_entry_takes_a_name(shell):
+    done = shell.run('add', '--no-check', stdin='{"command": "/bin/true"}')
+    assert done.returncode == 2 and 'holdfast add NAME' in done.stderr
+    assert shell.run('add', 'mine', '--no-check', stdin='{"command": "/bin/true"}').returncode == 0
+    assert 'mine' in json.loads(shell.text())['mcpServers']
+    done = shell.run('add', 'both', '--no-check', stdin=SNIPPETS['members'])
+    assert done.returncode == 2 and 'without a name' in done.stderr
+
+
+def test_add__of_several_adds_those_that_start(shell, stdio_server):
+    entry, _ = stdio_server('rec')
+    done = shell.run('add', stdin=json.dumps({'mcpServers': {'bad': {'command': '/bin/false'}, 'good': entry}}))
+    assert done.returncode == 4 and 'bad was not added' in done.stderr and '✔ good' in done.stdout, done.stderr
+    assert list(json.loads(shell.text())['mcpServers']) == ['good']
+
+
+def test_add__of_a_server_with_an_unset_input_says_what_to_run(shell):
+    done = shell.run('add', stdin='{"servers": {"gh": {"command": "/bin/true", "env": {"T": "${input:gh-token}"}}}}')
+    assert done.returncode == 0 and '`holdfast secret set gh-token`' in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize('text', ['{"mcpServers": {', '{"other": 1}', 'x = [', '{}'])
+def test_add__of_a_broken_snippet_changes_nothing(shell, text):
+    done = shell.run('add', stdin=text)
+    assert done.returncode not in (0, 99) and 'standard input' in done.stderr
     assert not os.path.exists(shell.file)
-    assert shell.run('add', 'x', '--no-check', '--plain', *words).returncode == 0
-    assert 'canary-7711' in shell.text()
 
 
 @pytest.mark.parametrize('words, says', [

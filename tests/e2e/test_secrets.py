@@ -161,9 +161,9 @@ def test_hangup_resolves_again(server_set):
 
 def test_the_limits_of_names_values_and_number(holdfast, database):
     one = holdfast(env=database)
-    assert on_socket(one, 'PUT', '/api/v1/secrets/' + 'n' * 64, {'value': 'v'}).status == 204
-    assert on_socket(one, 'PUT', '/api/v1/secrets/' + 'n' * 65, {'value': 'v'}).status == 400
-    for name in ('9a', 'a%20b', 'a%2Fb', '-a'):
+    assert on_socket(one, 'PUT', '/api/v1/secrets/' + 'n' * 200, {'value': 'v'}).status == 204
+    assert on_socket(one, 'PUT', '/api/v1/secrets/' + 'n' * 201, {'value': 'v'}).status == 400
+    for name in ('a%20b', 'a%2Fb', 'a%24b'):
         assert on_socket(one, 'PUT', '/api/v1/secrets/' + name, {'value': 'v'}).status == 400, name
     assert on_socket(one, 'PUT', '/api/v1/secrets/big', {'value': 'v' * 65536}).status == 204
     assert on_socket(one, 'PUT', '/api/v1/secrets/big', {'value': 'v' * 65537}).status == 400
