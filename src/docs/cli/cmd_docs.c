@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holdfast docs …: the knowledge base from a terminal.  Every verb asks the running Holdfast, the
  * only process that changes the documents and has their history. */
+#include "docs/cli/add.h"
 #include "docs/cli/commands.h"
 
 #include "base/clock.h"
@@ -378,6 +379,7 @@ static const struct docs_verb verbs[] = {
     {"accept", 1, 15, {USUAL, "--all", "--reason", "--text"}, run_accept, "PATH ID… or --all"},
     {"reject", 1, 15, {USUAL, "--all", "--reason"}, run_reject, "PATH ID… or --all"},
     {"review", 0, 1, {WHERE}, NULL, "[FOLDER or PATH]"},
+    {"add", 2, 2, {"--agent", "--config", "--data", "--json"}, NULL, "NAME PATH"},
 };
 
 static int run_verb(struct docs_cmd *c, const struct docs_verb *v)
@@ -410,13 +412,15 @@ int cmd_docs(struct cli *cli)
     while (i < countof(verbs) && (!cli->n_args || strcmp(cli->args[0], verbs[i].name) != 0))
         i++;
     if (i == countof(verbs))
-        return cli_usage(cli, "docs needs one of list, log, show, restore, move, suggestions, "
-                              "accept, reject or review");
+        return cli_usage(cli, "docs needs one of add, list, log, show, restore, move, "
+                              "suggestions, accept, reject or review");
     if (cli->n_args - 1 < verbs[i].min_args || cli->n_args - 1 > verbs[i].max_args)
         return cli_usage(cli, "docs %s takes %s", verbs[i].name, verbs[i].usage);
     const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));
     if (flag)
         return cli_usage(cli, "docs %s does not take %s", verbs[i].name, flag);
+    if (strcmp(verbs[i].name, "add") == 0)
+        return docs_add(cli);
     c.where = cli->n_args > 1 ? str_of(cli->args[1]) : STR_NONE;
     c.colour = cli_colour(STDOUT_FILENO);
     return run_verb(&c, &verbs[i]);

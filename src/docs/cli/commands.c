@@ -10,6 +10,9 @@ static const struct cli_flag docs_flags[] = {
     {"--text", "TEXT", "write this text instead of the suggested one (accept of one suggestion)"},
     {"--reason", "TEXT", "reason to record in the history (accept, reject, restore, move)"},
     {"--limit", "N", "print at most this many (log; default: 50)"},
+    {"--agent", "WORD",
+     "what agents may do: suggest, comment, read or write (add; default: suggest)"},
+    {"--config", "FILE", "configuration file (add; default: ~/.config/holdfast/holdfast.json)"},
     {"--data", "DIR", "data directory (default: ~/.local/share/holdfast)"},
     {"--url", "URL",
      "ask the Holdfast at this address, with the key in HOLDFAST_KEY (default: the data "
@@ -22,14 +25,14 @@ const struct cli_command docs_commands[] = {
     {
         .name = "docs",
         .group = "Look",
-        .usage = "list [FOLDER] | log PATH | show PATH | restore PATH --revision N | move PATH "
+        .usage = "add NAME PATH | list [FOLDER] | log PATH | show PATH | restore PATH --revision N "
+                 "| move PATH "
                  "NEW-PATH | suggestions [FOLDER|PATH] | accept PATH ID|--all | reject PATH "
                  "ID|--all | review "
                  "[FOLDER|PATH]",
         .summary =
             "Read documents and their history, and accept or reject the suggestions of agents.",
-        .examples = {"holdfast docs review Lens",
-                     "holdfast docs accept Lens/plan.md --all --reason \"reads better\""},
+        .examples = {"holdfast docs add Notes ~/notes", "holdfast docs review Notes"},
         .flags = docs_flags,
         .run = cmd_docs,
     },
