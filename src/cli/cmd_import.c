@@ -85,7 +85,7 @@ static struct str our_entry(struct import *im, struct str name)
     struct js_writer w;
     struct js_doc doc;
     struct buf out;
-    struct str text = im->file.text, json = STR_NONE;
+    struct str text = im->file.text, json;
 
     if (str_starts(text, STR("\xef\xbb\xbf")))
         text = str_n(text.p + 3, text.n - 3);

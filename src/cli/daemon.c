@@ -332,7 +332,7 @@ static bool await_pid(struct str data_dir, int64_t until_ms, int *ret_pid, struc
 bool daemon_stop(struct str data_dir, int *ret_pid, struct error *err)
 {
     int64_t until = clock_mono_ms() + DAEMON_STOP_MS;
-    int owner = datadir_owner(data_dir), pid;
+    int owner = datadir_owner(data_dir), pid = 0;
 
     if (!await_pid(data_dir, until, &pid, err))
         return false;

@@ -134,8 +134,9 @@ void table_print(struct table *t, struct buf *out)
     for (size_t i = 0; !t->has_head && i < t->n; i++)
         add_cell(t, out, i, (struct table_cell){str_of(t->columns[i].head), "1"}, widths[i]);
     t->has_head = true;
-    for (size_t i = 0; i < t->n_cells; i++)
-        add_cell(t, out, i % t->n, t->cells[i], widths[i % t->n]);
+    for (size_t row = 0; row + t->n <= t->n_cells; row += t->n)
+        for (size_t i = 0; i < t->n; i++)
+            add_cell(t, out, i, t->cells[row + i], widths[i]);
     t->n_cells = 0;
     arena_reset(t->mem);
 }

@@ -211,7 +211,7 @@ bool option_read_url(const struct js_binding *b, const struct js_field *f, const
                      void *place, struct error *err)
 {
     const char *complaint;
-    struct str url;
+    struct str url = STR_NONE;
 
     if (!field_string(b, f, v, &url, err))
         return false;

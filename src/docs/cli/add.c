@@ -107,8 +107,8 @@ static void print_text(struct cli *cli, struct str folder, const struct config_f
 
 int docs_add(struct cli *cli)
 {
-    struct config_file file;
-    struct str folder;
+    struct config_file file = {0};
+    struct str folder = STR_NONE;
     struct error err;
     struct buf out;
 
