@@ -352,6 +352,11 @@ static const struct need *need_of(const struct api_operation *op)
         [API_OPEN] = {{ACCESS_OPEN}, {ACCESS_OPEN}},
         [API_AUDIT] = {{.access = ACCESS_WATCH, .quota = QUOTA_REQUEST, .is_free_for_local = true}},
         [API_ADMIN] = {{.access = ACCESS_ADMIN, .quota = QUOTA_REQUEST, .is_free_for_local = true}},
+        [API_LOCAL] = {{.access = ACCESS_LOCAL_ADMIN,
+                        .quota = QUOTA_REQUEST,
+                        .is_free_for_local = true,
+                        .denied = "only the user who runs Holdfast may do this, without a key; use "
+                                  "the command on its machine (`holdfast help`)"}},
     };
 
     return &needs[op->access][op->is_sessions];

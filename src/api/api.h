@@ -93,6 +93,7 @@ enum api_access {
     API_OPEN,  /* no authentication */
     API_AUDIT, /* admin and auditor */
     API_ADMIN, /* admin */
+    API_LOCAL, /* the local admin: on the unix socket, without a credential */
 };
 struct api_operation {
     const char *method, *pattern, *id; /* "POST", "/api/v1/sessions", "createSession" */

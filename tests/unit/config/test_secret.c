@@ -135,8 +135,8 @@ TEST(test_secret__placeholders_of_sessions_keep_their_places)
 
 TEST(test_secret__a_wrong_name_or_place_is_an_error_of_the_file)
 {
-    refused("{\"mcpServers\":{\"a\":{\"command\":\"x\",\"env\":{\"P\":\"${secret:9}\"}}}}",
-            "${secret:9} has an invalid name");
+    refused("{\"mcpServers\":{\"a\":{\"command\":\"x\",\"env\":{\"P\":\"${secret:a/b}\"}}}}",
+            "${secret:a/b} has an invalid name");
     refused("{\"mcpServers\":{\"a\":{\"command\":\"${secret:A}\"}}}",
             "\"command\" cannot hold a secret");
     refused("{\"mcpServers\":{\"a\":{\"command\":\"x\",\"cwd\":\"/${input:A}\"}}}",
