@@ -72,7 +72,8 @@ static const struct topic {
 static const char config_page_head[] =
     "# Configuration\n\nPrinted by `holdfast help --markdown config`.\n\nThe file is `--config "
     "FILE`, else `HOLDFAST_CONFIG`, `./holdfast.json`,\n`$XDG_CONFIG_HOME/holdfast/holdfast.json` "
-    "or `/etc/holdfast/holdfast.json`, whichever exists\nfirst. Without a file the defaults below "
+    "or `/etc/holdfast/holdfast.json`, whichever exists\nfirst. A user who may not read the file "
+    "in `/etc` goes on without it. Without a file the defaults below "
     "are used. The file is JSON with comments and trailing commas.\n`servers` is accepted as "
     "another name of `mcpServers`.\n\nIn strings `${VAR}` and `${env:VAR}` become the value of an "
     "environment variable, which must be set.\n`${VAR:-default}` is the default if the variable is "

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds and reads the configuration file, and names the data directory.  A file that was named
  * explicitly must exist.  A candidate of the search may be missing, but an existing candidate that
- * cannot be read is an error: skipping it could skip the intended configuration. */
+ * cannot be read is an error: skipping it could skip the intended configuration.  The file of the
+ * system service is the exception: other users may not read it, and it is not meant for them. */
 #include "config/config_impl.h"
 
 #include "crypto/hash.h"
@@ -11,6 +12,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define SERVICE_FILE "/etc/holdfast/holdfast.json"
 
 /* XDG requires that relative paths in these variables are ignored. */
 static struct str absolute_env(const char *name)
@@ -147,17 +150,23 @@ static bool load_named(struct wanted *w, struct str file, bool must_exist, struc
     return !missing || load_nothing(w, err);
 }
 
+/* The service itself names its file with --config. */
+static bool is_for_the_service_only(struct str file)
+{
+    return str_eq(file, STR(SERVICE_FILE)) && access(SERVICE_FILE, R_OK) != 0 && errno == EACCES;
+}
+
 static bool search(struct wanted *w, struct error *err)
 {
     struct str candidates[] = {
         STR("holdfast.json"),
         xdg_path(w->mem, "XDG_CONFIG_HOME", ".config", "holdfast/holdfast.json"),
-        STR("/etc/holdfast/holdfast.json"),
+        STR(SERVICE_FILE),
     };
     bool missing;
 
     for (size_t i = 0; i < countof(candidates); i++) {
-        if (!candidates[i].p)
+        if (!candidates[i].p || is_for_the_service_only(candidates[i]))
             continue;
         if (!load_file(w, candidates[i].p, &missing, err))
             return false;
