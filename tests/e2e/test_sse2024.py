@@ -29,7 +29,7 @@ class Old:
 
     def __init__(self, hf, headers=None):
         self.hf, self.headers, self.next_id, self.unread = hf, dict(headers or {}), 0, {}
-        connection = Connection(hf.port)
+        connection = hf.connection()
         connection.send(connection.head_bytes('GET', '/sse', {'Accept': 'text/event-stream', **self.headers}, b''))
         self.stream = Stream(connection)
         self.status = self.stream.status
