@@ -12,7 +12,7 @@ import harness
 from harness import DEADLINE_S, TOP, Connection, wait_for
 
 NAME = 'mcp.example.com'
-NODES = ('10.0.0.11:4653', '10.0.0.12:4653')
+NODES = ('10.46.53.11:4653', '10.46.53.12:4653')
 # What a distribution's own nginx.conf says around a file of conf.d.
 AROUND = '''{user}daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
 events {{ worker_connections 256; }}
