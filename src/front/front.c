@@ -102,7 +102,11 @@ static const char *check_names(const struct config *c, struct http_request *r)
     if (r->is_unix)
         return NULL;
     if (!c->listens_on_loopback && !r->is_tls && !peer_is_trusted_proxy(c, r))
-        return "only the proxies that \"trusted_proxies\" names may connect here";
+        return arena_printf(r->mem,
+                            "%.*s may not connect here: without \"tls\", only the proxies that "
+                            "\"trusted_proxies\" names may; if this is your proxy, add it there",
+                            STR_ARG(client_address(c, r, r->mem)))
+            .p;
     if (!host_is_allowed(c, client_host(c, r)))
         return arena_printf(r->mem,
                             "the Host \"%.*s\" is not one of ours: use a loopback name or that of "
