@@ -113,8 +113,17 @@ class Service:
                     assert self.process.poll() is None, self.process.communicate()[0]
 
     def stop(self):
+        if not self.process:
+            return
         text = self.root.end(self.process)
         assert self.process.returncode == 0, text
+
+
+@pytest.fixture
+def service(root):
+    one = Service(root)
+    yield one
+    one.stop()
 
 
 def call(root, path, modern=False):
@@ -146,30 +155,42 @@ def test_systemd_accepts_the_installed_units(root):
         assert done.returncode == 0, done.stderr
 
 
-def test_the_service_user_serves_and_the_data_is_in_place(root):
+def test_the_service_user_serves_and_the_data_is_in_place(root, service):
     config = {'mcpServers': {'rec': {'command': SERVER[0], 'args': SERVER[1:-1] + [DATA + '/record']}}, 'holdfast': {}}
     root.ok('tee', CONFIG, stdin=json.dumps(config))
-    service = Service(root).start()
+    service.start()
     assert 'from outside' in call(root, '/mcp/rec')
     assert 'from outside' in call(root, '/mcp/rec', modern=True)
     assert root.ok('stat', '-c', '%U %a', DATA + '/holdfast.db') == 'holdfast 600\n'
     assert len(as_service(root, 'audit', 'list', '--server', 'rec', '--json').splitlines()) == 2
     as_service(root, 'key', 'create', '--name', 'kept')
-    service.stop()
 
 
-def test_an_upgrade_keeps_data_and_changed_configuration(root):
+def test_an_administrator_adds_a_server_to_the_running_service(root, service):
+    service.start()
+    # The server writes there, tried by root first and run by the service then.
+    root.ok('sh', '-c', 'umask 0; mkdir /srv/more; touch /srv/more/record /srv/more/record.starts')
+    root.ok('holdfast', 'add', 'more', '--config', CONFIG, '--data', DATA, '-e', 'API_KEY=canary-5f0e77b1', '--', *SERVER[:-1], '/srv/more/record')
+    assert root.ok('stat', '-c', '%U %G %a', CONFIG) == 'root holdfast 640\n'
+    text = root.ok('cat', CONFIG)
+    assert '${secret:more.API_KEY}' in text and 'canary-5f0e77b1' not in text
+    assert 'more.API_KEY' in as_service(root, 'secret', 'list')
+    harness.wait_for(lambda: 'healthy' in as_service(root, 'servers', 'list').split('more ')[-1].splitlines()[0], 'the server to be up')
+    assert 'from outside' in call(root, '/mcp/more')
+    root.ok('rm', '-r', '/srv/more')
+
+
+def test_an_upgrade_keeps_data_and_changed_configuration(root, service):
     changed = root.ok('cat', CONFIG)
     text = root.ok('apt-get', 'install', '-y', '--no-install-recommends', '/mnt/shared/later.deb')
     assert 'Unpacking holdfast' in text and '+later' in root.ok('dpkg-query', '-W', '-f', '${Version}', 'holdfast')
     assert root.ok('cat', CONFIG) == changed
     assert root.ok('stat', '-c', '%U %G %a', CONFIG) == 'root holdfast 640\n'
     assert 'kept' in as_service(root, 'key', 'list')
-    service = Service(root).start()
+    service.start()
     assert 'from outside' in call(root, '/mcp/rec')
     assert len(as_service(root, 'audit', 'list', '--server', 'rec', '--json').splitlines()) == 3
     as_service(root, 'audit', 'verify')
-    service.stop()
 
 
 @pytest.fixture
