@@ -86,6 +86,31 @@ static bool take_reference(struct cli *cli, const struct secret_use *use, struct
     return true;
 }
 
+/* Takes "FILE:LINE:COLUMN: " off: the entry was not read from a file, so the place means nothing. */
+static void without_place(struct error *err, const char *file)
+{
+    size_t n = strlen(file);
+    const char *p = err->text + n;
+
+    if (strncmp(err->text, file, n) != 0)
+        return;
+    p += strspn(p, ":0123456789");
+    p += *p == ' ';
+    memmove(err->text, p, strlen(p) + 1);
+}
+
+bool add_secrets_parse(struct cli *cli, const char *server, struct str entry, struct config **ret,
+                       struct error *err)
+{
+    static const char file[] = "the new server";
+
+    if (config_parse(add_secrets_config(cli, server, entry), str_of(file),
+                     &(struct config_source){0}, ret, err))
+        return true;
+    without_place(err, file);
+    return false;
+}
+
 /* The references that the entry came with. */
 static bool take_references(struct cli *cli, const char *server, struct str entry,
                             struct add_secrets *s, struct error *err)
@@ -93,8 +118,7 @@ static bool take_references(struct cli *cli, const char *server, struct str entr
     struct config *c;
     bool ok = true;
 
-    if (!config_parse(add_secrets_config(cli, server, entry), STR("the new server"),
-                      &(struct config_source){0}, &c, err))
+    if (!add_secrets_parse(cli, server, entry, &c, err))
         return false;
     for (size_t i = 0; i < c->n_servers && ok; i++) {
         if (!str_eq(c->servers[i].name, str_of(server)))

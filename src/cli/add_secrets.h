@@ -7,6 +7,8 @@
 #include "cli/add_entry.h"
 #include "cli/cli.h"
 
+struct config;
+
 struct add_secrets {
     struct str for_file;  /* the entry with references; in clear with --plain */
     struct str for_trial; /* the entry with values; absent: a value is not known here */
@@ -22,6 +24,9 @@ must_check bool add_secrets_take(struct cli *cli, const char *server, struct str
                                  struct add_secrets *ret, struct error *err);
 /* In the running Holdfast, or in the data directory. */
 must_check bool add_secrets_store(struct cli *cli, const struct add_secrets *s, struct error *err);
+/* Reads the entry as Holdfast would read it.  An error names no place. */
+must_check bool add_secrets_parse(struct cli *cli, const char *server, struct str entry,
+                                  struct config **ret, struct error *err);
 /* {"mcpServers": {server: entry}}, in cli->mem. */
 struct str add_secrets_config(struct cli *cli, const char *server, struct str entry);
 

@@ -48,6 +48,7 @@ const struct client clients[] = {
      .add_then = {"--"}},
     {.name = "gemini",
      .title = "Gemini CLI",
+     .has_bare_variables = true,
      .home = ".gemini",
      .file = "settings.json",
      .key = "mcpServers",

@@ -7,14 +7,15 @@
 #include "base/error.h"
 
 struct client {
-    const char *name;  /* "claude-code", as in `holdfast connect claude-code` */
-    const char *title; /* "Claude Code" */
-    const char *env;   /* variable that names the directory of `file`; NULL: none */
-    const char *home;  /* directory below HOME, "" for HOME itself */
-    const char *file;  /* below that directory */
-    bool is_xdg;       /* `home` is below XDG_CONFIG_HOME (default ~/.config) */
-    bool is_toml;      /* else JSON with comments */
-    const char *key;   /* member that holds the servers */
+    const char *name;        /* "claude-code", as in `holdfast connect claude-code` */
+    const char *title;       /* "Claude Code" */
+    const char *env;         /* variable that names the directory of `file`; NULL: none */
+    const char *home;        /* directory below HOME, "" for HOME itself */
+    const char *file;        /* below that directory */
+    bool is_xdg;             /* `home` is below XDG_CONFIG_HOME (default ~/.config) */
+    bool is_toml;            /* else JSON with comments */
+    bool has_bare_variables; /* "$NAME" in env and headers is a variable */
+    const char *key;         /* member that holds the servers */
     const char
         *url_key; /* member for the address of a server; NULL: the file takes commands only */
     const char *url_type; /* value of "type" beside the address; NULL: none */

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holdfast import [CLIENT…]: takes the servers of MCP clients over into Holdfast's configuration.
- * The files of the clients are only read.  Secrets are never printed: entries are shown with
- * references in their place. */
+ * The files of the clients are only read.  As `holdfast add` does, it seals values that look like
+ * secrets into the store and writes references.  Secrets are never printed. */
 #include "cli/cli.h"
 
-#include "cli/add_entry.h"
+#include "base/log.h"
+#include "cli/add_secrets.h"
 #include "cli/clients.h"
 #include "cli/config_file.h"
+#include "cli/entry_diff.h"
+#include "cli/import_entry.h"
 #include "cli/terminal.h"
+#include "config/config.h"
 #include "config/edit.h"
 #include "config/snippet.h"
 #include "json/read.h"
@@ -17,14 +21,18 @@
 
 #define FOUND_MAX 1000
 
-enum fate { FATE_NEW, FATE_SAME, FATE_DIFFERS, FATE_SECRET };
-static const char *const fates[] = {"new", "present", "conflict", "secret"};
+enum fate { FATE_NEW, FATE_SAME, FATE_DIFFERS, FATE_TWICE, FATE_UNUSABLE };
+static const char *const fates[] = {"new", "present", "conflict", "twice", "unusable"};
 
 struct found {
     const struct client *client;
-    struct snippet_server server;
+    struct str name;
+    struct str entry;       /* as the client has it, with values */
     struct str shown, ours; /* without secrets; `ours` is absent unless the two differ */
+    struct str note;        /* what is left out, or why the entry cannot be used; absent: nothing */
+    size_t n_secrets;
     enum fate fate;
+    struct add_secrets secrets; /* after it was taken */
     bool taken;
 };
 
@@ -51,7 +59,8 @@ static bool is_ours(struct str json, struct arena *mem)
            str_eq(first, STR("stdio"));
 }
 
-static void write_compact(struct js_writer *w, const struct js_doc *d, const struct js_node *v)
+static void write_compact(struct js_writer *w, const struct js_doc *d, const struct js_node *v,
+                          struct arena *mem)
 {
     bool is_object = v->type == JS_OBJECT;
 
@@ -65,11 +74,10 @@ static void write_compact(struct js_writer *w, const struct js_doc *d, const str
         js_array(w);
     for (const struct js_node *k = js_first(d, v); k; k = js_next(d, v, k)) {
         if (is_object) {
-            struct str raw = js_raw(d, k);
-            js_key(w, str_n(raw.p + 1, raw.n - 2)); /* only compared and shown */
+            js_key(w, js_text(d, k, mem));
             k = js_value_of(k);
         }
-        write_compact(w, d, k);
+        write_compact(w, d, k, mem);
     }
     if (is_object)
         js_object_end(w);
@@ -96,7 +104,7 @@ static struct str our_entry(struct import *im, struct str name)
         return STR_NONE;
     buf_init_secret(&out, SIZE_MAX);
     js_begin(&w, &out);
-    write_compact(&w, &doc, v);
+    write_compact(&w, &doc, v, mem);
     json = arena_dup(mem, buf_str(&out));
     buf_release(&out);
     return json;
@@ -112,39 +120,77 @@ static struct str compact(struct str json, struct arena *mem)
         return json;
     buf_init_secret(&out, SIZE_MAX);
     js_begin(&w, &out);
-    write_compact(&w, &doc, js_root(&doc));
+    write_compact(&w, &doc, js_root(&doc), mem);
     json = arena_dup(mem, buf_str(&out));
     buf_release(&out);
     return json;
 }
 
+/* An entry without secrets, to be shown. */
+static bool seal_for_show(struct str entry, struct str server, struct arena *mem, struct str *ret,
+                          size_t *ret_n, struct error *err)
+{
+    struct add_secret *ignored;
+
+    return add_entry_seal(entry, server, mem, ret, &ignored, ret_n, err);
+}
+
+/* The first server of this name among those found; NULL: none. */
+static const struct found *earlier(const struct import *im, struct str name)
+{
+    for (size_t i = 0; i < im->n; i++)
+        if (str_eq(im->found[i].name, name))
+            return &im->found[i];
+    return NULL;
+}
+
+/* Compared are the entry itself and the entry as import would write it. */
 static bool judge(struct import *im, struct found *f, struct error *err)
 {
     struct arena *mem = im->cli->mem;
-    struct str entry = compact(f->server.json, mem), ours = our_entry(im, f->server.name);
-    struct add_secret *secrets;
-    size_t n = 0, ignored;
+    const struct found *other = earlier(im, f->name);
+    struct str ours = other ? other->entry : our_entry(im, f->name), why;
+    struct config *config = NULL;
+    struct error wrong;
+    size_t ignored;
 
-    if (!add_entry_seal(entry, f->server.name, mem, &f->shown, &secrets, &n, err))
+    if (!import_entry(f->client, f->entry, mem, &f->entry, &why, err) ||
+        !seal_for_show(f->entry, f->name, mem, &f->shown, &f->n_secrets, err))
         return false;
-    f->fate = FATE_NEW;
-    if (ours.p && str_eq(ours, entry))
+    if (!why.p && !add_secrets_parse(im->cli, arena_dup(mem, f->name).p, f->entry, &config, &wrong))
+        why = arena_dup(mem, str_of(wrong.text));
+    config_unref(config);
+    bool is_same = ours.p && (str_eq(ours, f->entry) || str_eq(ours, f->shown));
+    if (is_same)
         f->fate = FATE_SAME;
-    else if (ours.p) {
-        f->fate = FATE_DIFFERS;
-        if (!add_entry_seal(ours, f->server.name, mem, &f->ours, &secrets, &ignored, err))
-            return false;
-    } else if (n && !cli_flag(im->cli, "--plain"))
-        f->fate = FATE_SECRET;
-    return true;
+    else if (why.p)
+        f->fate = FATE_UNUSABLE;
+    else if (ours.p)
+        f->fate = other ? FATE_TWICE : FATE_DIFFERS;
+    else
+        f->fate = FATE_NEW;
+    if (f->fate == FATE_UNUSABLE)
+        f->note = why;
+    return !ours.p || is_same || why.p ||
+           seal_for_show(ours, f->name, mem, &f->ours, &ignored, err);
 }
 
-static bool is_known(const struct import *im, struct str name)
+/* The same server in two clients is listed once.  An entry that cannot be judged is passed over. */
+static bool take_found(struct import *im, const struct client *client,
+                       const struct snippet_server *server, struct str path, struct error *err)
 {
-    for (size_t i = 0; i < im->n; i++)
-        if (str_eq(im->found[i].server.name, name))
-            return true;
-    return false;
+    const struct found *other = earlier(im, server->name);
+    struct found *f = &im->found[im->n];
+
+    *f = (struct found){.client = client, .name = server->name, .note = server->note};
+    f->entry = compact(server->json, im->cli->mem);
+    if (!judge(im, f, err)) {
+        fprintf(stderr, "holdfast: %.*s of %.*s was passed over: %s\n", STR_ARG(server->name),
+                STR_ARG(path), err->text);
+        return err->code == ERR_BAD_INPUT;
+    }
+    im->n += !(other && f->fate == FATE_SAME);
+    return true;
 }
 
 /* A file that cannot be read is reported and passed over: the others are still useful. */
@@ -163,16 +209,10 @@ static bool read_client(struct import *im, const struct client *client, struct e
         (text.n && !snippet_read(buf_str(&text), im->cli->mem, &servers, &n, err)))
         fprintf(stderr, "holdfast: %s was passed over: %s\n", path.p, err->text);
     buf_release(&text);
-    for (size_t i = 0; i < n && im->n < FOUND_MAX; i++) {
-        struct found *f = &im->found[im->n];
-        if (!servers[i].name.p || is_ours(servers[i].json, im->cli->mem) ||
-            is_known(im, servers[i].name))
-            continue;
-        *f = (struct found){.client = client, .server = servers[i]};
-        if (!judge(im, f, err))
+    for (size_t i = 0; i < n && im->n < FOUND_MAX; i++)
+        if (servers[i].name.p && !is_ours(servers[i].json, im->cli->mem) &&
+            !take_found(im, client, &servers[i], path, err))
             return false;
-        im->n++;
-    }
     return true;
 }
 
@@ -188,31 +228,63 @@ static bool read_clients(struct import *im, struct error *err)
     return true;
 }
 
+/* --replace also stores the secrets of a present server again. */
 static bool will_take(const struct import *im, const struct found *f)
 {
-    return f->fate == FATE_NEW || (f->fate == FATE_DIFFERS && cli_flag(im->cli, "--replace"));
+    bool replaces = cli_flag(im->cli, "--replace") != NULL;
+
+    return f->fate == FATE_NEW || (f->fate == FATE_DIFFERS && replaces) ||
+           (f->fate == FATE_SAME && f->n_secrets && replaces);
+}
+
+static void show_one(const struct import *im, const struct found *f, struct buf *out)
+{
+    static const char *const words[] = {
+        [FATE_NEW] = "",
+        [FATE_SAME] = ": configured already",
+        [FATE_DIFFERS] = ": configured differently; --replace takes this one",
+        [FATE_TWICE] = ": another server of this name was found before; to take this one, name "
+                       "its client: holdfast import CLIENT",
+        [FATE_UNUSABLE] = ": cannot be taken over",
+    };
+    bool takes = will_take(im, f);
+
+    buf_addf(out, "%s %.*s (%s)", takes ? "+" : " ", STR_ARG(f->name), f->client->title);
+    if (!takes)
+        buf_addz(out, words[f->fate]);
+    if (f->note.p) {
+        buf_addz(out, takes || f->fate != FATE_UNUSABLE ? "; " : ": ");
+        log_escape(out, f->note, 1024);
+    }
+    buf_addc(out, '\n');
+    if (takes && f->n_secrets && !cli_flag(im->cli, "--plain"))
+        buf_addf(out, "  %zu secret%s will be sealed in the store\n", f->n_secrets,
+                 f->n_secrets == 1 ? "" : "s");
+    else if (takes && f->n_secrets)
+        buf_addf(out, "  %zu secret%s will be written in clear (--plain)\n", f->n_secrets,
+                 f->n_secrets == 1 ? "" : "s");
 }
 
 static void show(const struct import *im)
 {
-    static const char *const words[] = {
-        [FATE_NEW] = "",
-        [FATE_SAME] = " is configured already",
-        [FATE_DIFFERS] = " is configured differently; --replace takes this one",
-        [FATE_SECRET] = " holds a secret in clear; --plain takes it over as it is",
-    };
+    struct buf out, lines;
 
+    buf_init(&out, SIZE_MAX / 4);
     for (size_t i = 0; i < im->n; i++) {
         const struct found *f = &im->found[i];
-        bool takes = will_take(im, f);
-        fprintf(stderr, "%s %.*s (%s)%s%s%.*s\n", takes ? "+" : " ", STR_ARG(f->server.name),
-                f->client->title, takes ? "" : words[f->fate], f->server.note.p ? "; " : "",
-                STR_ARG(f->server.note));
-        if (f->ours.p)
-            fprintf(stderr, "    - %.*s\n", STR_ARG(f->ours));
-        if (f->fate != FATE_SAME)
-            fprintf(stderr, "    + %.*s\n", STR_ARG(f->shown));
+        show_one(im, f, &out);
+        if (f->fate == FATE_SAME || f->fate == FATE_UNUSABLE)
+            continue;
+        buf_init(&lines, SIZE_MAX / 4);
+        entry_diff(f->ours, f->shown, im->cli->mem, &lines);
+        for (struct str rest = buf_str(&lines); rest.n;) {
+            struct str line = str_split(&rest, '\n');
+            buf_addf(&out, "    %.*s\n", STR_ARG(line));
+        }
+        buf_release(&lines);
     }
+    fwrite(out.p, 1, out.n, stderr);
+    buf_release(&out);
 }
 
 static size_t count(const struct import *im)
@@ -240,6 +312,17 @@ static bool confirm(struct import *im, bool *ret_yes, struct error *err)
     return true;
 }
 
+/* The secrets first: a Holdfast that reads the file finds them. */
+static bool take_one(struct import *im, struct found *f, struct error *err)
+{
+    struct str path[] = {STR("mcpServers"), f->name};
+
+    return add_secrets_take(im->cli, arena_dup(im->cli->mem, f->name).p, f->entry, &f->secrets,
+                            err) &&
+           add_secrets_store(im->cli, &f->secrets, err) &&
+           config_file_change(im->cli, &im->file, path, 2, f->secrets.for_file, err);
+}
+
 /* A server that Holdfast cannot use is reported and passed over.  Returns the number taken. */
 static size_t take_over(struct import *im)
 {
@@ -247,42 +330,68 @@ static size_t take_over(struct import *im)
 
     for (size_t i = 0; i < im->n; i++) {
         struct found *f = &im->found[i];
-        struct str path[] = {STR("mcpServers"), f->server.name};
         struct error err;
         if (!will_take(im, f))
             continue;
-        f->taken = config_file_change(im->cli, &im->file, path, 2, f->server.json, &err);
-        if (f->taken)
+        f->taken = take_one(im, f, &err);
+        if (f->taken) {
             n++;
-        else
-            fprintf(stderr, "holdfast: %.*s of %s was passed over: %s\n", STR_ARG(f->server.name),
-                    f->client->title, err.text);
+            continue;
+        }
+        f->note = arena_dup(im->cli->mem, str_of(err.text));
+        fprintf(stderr, "holdfast: %.*s of %s was passed over: %s\n", STR_ARG(f->name),
+                f->client->title, err.text);
     }
     return n;
 }
 
-static int report(struct import *im, size_t taken)
+static void add_json(const struct found *f, struct buf *out)
 {
     struct js_writer w;
+
+    js_begin(&w, out);
+    js_object(&w);
+    js_kv_string(&w, "name", f->name);
+    js_kv_string(&w, "client", str_of(f->client->name));
+    js_kv_string(&w, "state", str_of(fates[f->fate]));
+    js_kv_bool(&w, "taken", f->taken);
+    js_kv_string(&w, "note", f->note);
+    js_key(&w, STR("secrets"));
+    js_array(&w);
+    for (size_t i = 0; i < f->secrets.n && f->taken; i++)
+        js_string(&w, f->secrets.list[i].name);
+    js_array_end(&w);
+    if (f->taken && f->secrets.unknown.p && !f->secrets.unknown_is_set)
+        js_kv_string(&w, "missing_secret", f->secrets.unknown);
+    js_object_end(&w);
+    buf_addc(out, '\n');
+}
+
+static void add_text(const struct import *im, size_t taken, struct buf *out)
+{
+    for (size_t i = 0; i < im->n; i++) {
+        const struct add_secrets *s = &im->found[i].secrets;
+        if (!im->found[i].taken)
+            continue;
+        for (size_t k = 0; k < s->n; k++)
+            buf_addf(out, "sealed in the store: %.*s\n", STR_ARG(s->list[k].name));
+        if (s->unknown.p && !s->unknown_is_set)
+            buf_addf(out, "%.*s needs a secret that is not set: run `holdfast secret set %.*s`\n",
+                     STR_ARG(im->found[i].name), STR_ARG(s->unknown));
+    }
+    buf_addf(out, "%zu of %zu servers taken over into %.*s", taken, im->n, STR_ARG(im->file.path));
+}
+
+static int report(struct import *im, size_t taken)
+{
     struct buf out;
     int status;
 
-    buf_init(&out, SIZE_MAX);
-    for (size_t i = 0; i < im->n && cli_flag(im->cli, "--json"); i++) {
-        const struct found *f = &im->found[i];
-        js_begin(&w, &out);
-        js_object(&w);
-        js_kv_string(&w, "name", f->server.name);
-        js_kv_string(&w, "client", str_of(f->client->name));
-        js_kv_string(&w, "state", str_of(fates[f->fate]));
-        js_kv_bool(&w, "taken", f->taken);
-        js_kv_string(&w, "note", f->server.note);
-        js_object_end(&w);
-        buf_addc(&out, '\n');
-    }
+    buf_init(&out, SIZE_MAX / 4);
+    for (size_t i = 0; i < im->n && cli_flag(im->cli, "--json"); i++)
+        add_json(&im->found[i], &out);
     if (!cli_flag(im->cli, "--json"))
-        buf_addf(&out, "%zu of %zu servers taken over into %.*s", taken, im->n,
-                 STR_ARG(im->file.path));
+        add_text(im, taken, &out);
     status = out.n ? cli_print(im->cli, &out) : 0;
     buf_release(&out);
     return status;
@@ -309,6 +418,7 @@ int cmd_import(struct cli *cli)
 
     if (status)
         return status;
+    arena_wipe_later(cli->mem);
     im.found = arena_zalloc(cli->mem, FOUND_MAX * sizeof(*im.found));
     if (!config_file_open(cli, &im.file, &err) || !read_clients(&im, &err))
         return cli_refuse(cli, &err);
@@ -320,7 +430,8 @@ int cmd_import(struct cli *cli)
     if (!confirm(&im, &yes, &err))
         return cli_refuse(cli, &err);
     n = yes ? take_over(&im) : 0;
-    if (n && !cli_flag(cli, "--json"))
-        fprintf(stderr, "holdfast: %.*s\n", STR_ARG(config_file_reload(cli, &im.file)));
+    struct str reload = n ? config_file_reload(cli, &im.file) : STR_NONE;
+    if (reload.p && !cli_flag(cli, "--json"))
+        fprintf(stderr, "holdfast: %.*s\n", STR_ARG(reload));
     return report(&im, n);
 }

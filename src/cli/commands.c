@@ -97,8 +97,9 @@ static const struct cli_flag add_flags[] = {
 static const struct cli_flag remove_flags[] = {CONFIG_FLAG, DATA_FLAG, JSON_FLAG, END};
 static const struct cli_flag config_flags[] = {CONFIG_FLAG, JSON_FLAG, END};
 static const struct cli_flag import_flags[] = {
-    {"--replace", NULL, "also take over servers that Holdfast has with another definition"},
-    {"--plain", NULL, "also take over servers with secrets in clear"},
+    {"--replace", NULL,
+     "also take over servers that Holdfast has with another definition, and secrets again"},
+    {"--plain", NULL, "write secrets in clear (default: sealed in the store)"},
     {"--dry-run", NULL, "show the servers and write nothing"},
     {"--yes", NULL, "write without asking"},
     CONFIG_FLAG,

@@ -44,6 +44,12 @@ class Home:
         assert done.returncode == status, (args, done.returncode, done.stdout, done.stderr)
         return done
 
+    def rows(self, *args):
+        return [json.loads(line) for line in self.run(*args, '--json').stdout.splitlines() if line]
+
+    def servers(self):
+        return json.loads((self.path / '.config/holdfast/holdfast.json').read_text())['mcpServers']
+
 
 @pytest.fixture
 def home(tmp_path):
@@ -179,30 +185,96 @@ def test_a_failing_own_command_is_reported_and_can_be_passed_by(home):
     assert b'mcp_servers' in home.file('codex').read_bytes()
 
 
-def test_import_takes_servers_over_and_shows_no_secret(home):
-    home.put('cursor', b'{"mcpServers": {"a": {"command": "/bin/cat", "args": ["x"]}, "keyed": {"command": "/bin/cat", '
+def test_import_seals_secrets_and_shows_none(home):
+    home.put('cursor', b'{"mcpServers": {"a": {"command": "/bin/cat", "args": ["x", /* why */ "y"]}, "keyed": {"command": "/bin/cat", '
                        b'"env": {"API_KEY": "canary-secret"}}, "holdfast": {"command": "/usr/bin/holdfast", "args": ["stdio"]}}}')
     home.put('codex', b'[mcp_servers.b]\nurl = "http://127.0.0.1:9/mcp"\nstartup_timeout_sec = 5\n')
     home.put('gemini', b'{"ui": ')
     before = home.file('cursor').read_bytes()
     assert '--yes' in home.run('import', status=2).stderr
+    dry = home.run('import', '--dry-run')
+    assert '1 secret will be sealed' in dry.stderr and not (home.path / '.config/holdfast').exists() and not (home.path / '.local').exists()
     done = home.run('import', '--yes')
-    assert 'canary' not in done.stderr + done.stdout
-    assert '2 of 3 servers' in done.stdout and 'left out: startup_timeout_sec' in done.stderr
-    assert 'settings.json was passed over: line 1, column 8' in done.stderr
-    ours = json.loads((home.path / '.config/holdfast/holdfast.json').read_text())['mcpServers']
-    assert ours == {'a': {'command': '/bin/cat', 'args': ['x']}, 'b': {'url': 'http://127.0.0.1:9/mcp'}}
+    assert 'canary' not in done.stderr + done.stdout + dry.stderr + dry.stdout
+    assert '3 of 3 servers' in done.stdout and 'sealed in the store: keyed.API_KEY' in done.stdout
+    assert 'left out: startup_timeout_sec' in done.stderr and 'settings.json was passed over: line 1, column 8' in done.stderr
+    assert home.servers() == {'a': {'command': '/bin/cat', 'args': ['x', 'y']}, 'b': {'url': 'http://127.0.0.1:9/mcp'},
+                              'keyed': {'command': '/bin/cat', 'env': {'API_KEY': '${secret:keyed.API_KEY}'}}}
     assert home.file('cursor').read_bytes() == before
-    rows = [json.loads(line) for line in home.run('import', '--json', '--yes', '--plain').stdout.splitlines()]
-    assert [(r['name'], r['state'], r['taken']) for r in rows] == [('a', 'present', False), ('keyed', 'new', True), ('b', 'present', False)]
+    assert 'keyed.API_KEY' in home.run('secret', 'list').stdout
+    assert home.run('config', 'check').returncode == 0
+    again = home.rows('import', '--yes')
+    assert [(r['name'], r['state'], r['taken']) for r in again] == [('a', 'present', False), ('keyed', 'present', False), ('b', 'present', False)]
+    assert [r['secrets'] for r in home.rows('import', '--yes', '--replace') if r['taken']] == [['keyed.API_KEY']]
+
+
+def test_import_writes_secrets_in_clear_only_with_plain(home):
+    home.put('cursor', b'{"mcpServers": {"keyed": {"command": "/bin/cat", "env": {"API_KEY": "canary-secret"}}}}')
+    assert home.rows('import', '--yes', '--plain')[0]['taken']
+    assert home.servers()['keyed']['env'] == {'API_KEY': 'canary-secret'}
+    assert [r['state'] for r in home.rows('import', '--yes')] == ['present']
+
+
+UNUSABLE = {
+    'workspace': ('{"command": "node", "args": ["${workspaceFolder}/s.js"]}', 'write the path'),
+    'argument': ('{"command": "node", "args": ["./s.js"]}', '"./s.js" in "args"'),
+    'folder': ('{"command": "/bin/cat", "cwd": "sub"}', '"sub" in "cwd"'),
+    'program': ('{"command": "bin/serve"}', '"bin/serve" in "command"'),
+    'line': ('{"command": "npx -y foo"}', 'the rest in "args"'),
+    'file': ('{"command": "/bin/cat", "envFile": ".env"}', '".env" in "envFile"'),
+    'no-file': ('{"command": "/bin/cat", "envFile": "/nowhere/.env"}', 'cannot open /nowhere/.env'),
+    'variable': ('{"command": "/bin/cat", "env": {"A": "${env:UNSET_HERE}"}}', 'UNSET_HERE is not set'),
+    'editor': ('{"command": "/bin/cat", "args": ["${config:a.b}"]}', 'a setting of an editor'),
+    'list': ('{"command": "/bin/cat", "env": {"API_KEY": ["canary-secret"]}}', 'must be a string'),
+    'address': ('{"url": "htp://bob:canary-secret@h/"}', 'http:// or https://'),
+}
+
+
+def test_import_says_why_it_leaves_an_entry(home):
+    """What has no meaning outside of the client's folder is not taken over in another sense."""
+    home.put('cursor', ('{"mcpServers": {' + ', '.join(f'"{name}": {entry}' for name, (entry, _) in UNUSABLE.items()) +
+                        ', "good": {"command": "/bin/cat"}}}').encode())
+    done = home.run('import', '--yes')
+    told = dict(line.strip().split(' (Cursor): cannot be taken over: ', 1) for line in done.stderr.splitlines() if 'cannot be taken' in line)
+    assert set(told) == set(UNUSABLE)
+    for name, (_, words) in UNUSABLE.items():
+        assert words in told[name], (name, told[name])
+    assert 'canary' not in done.stderr + done.stdout and 'the new server' not in done.stderr
+    assert list(home.servers()) == ['good']
+
+
+def test_import_takes_over_what_holdfast_can_do_as_well(home):
+    env_file = home.path / 'keys.env'
+    env_file.write_text('B=from-file\n')
+    home.env.update(SET_HERE='1', GKEY='k')
+    home.put('vscode', ('{"inputs": [{"id": "tok", "type": "promptString", "password": true}], "servers": {"all": {"type": "stdio", '
+                        '"command": "/bin/cat", "env": {"T": "${input:tok}", "A": "${env:SET_HERE}"}, "envFile": "' + str(env_file) +
+                        '", "disabledTools": ["rm"]}}}').encode())
+    home.put('gemini', b'{"mcpServers": {"g": {"command": "/bin/cat", "env": {"API_KEY": "$GKEY"}, "excludeTools": ["x"]}}}')
+    done = home.run('import', '--yes')
+    assert 'all needs a secret that is not set: run `holdfast secret set tok`' in done.stdout
+    ours = home.servers()
+    assert ours['all']['env'] == {'T': '${input:tok}', 'A': '${env:SET_HERE}'} and ours['all']['envFile'] == str(env_file)
+    assert ours['all']['disabledTools'] == ['rm']
+    assert ours['g'] == {'command': '/bin/cat', 'env': {'API_KEY': '${GKEY}'}, 'excludeTools': ['x']}
 
 
 def test_import_shows_a_conflict_and_keeps_ours(home):
-    (home.path / 'holdfast.json').write_text('{\n  // ours\n  "mcpServers": {"a": {"command": "/bin/true"}}\n}\n')
-    home.put('vscode', b'{"servers": {"a": {"command": "/bin/cat"}}}')
+    (home.path / 'holdfast.json').write_text('{\n  // ours\n  "mcpServers": {"a": {"command": "/bin/cat", "args": ["1"], "env": {"TOKEN": "canary-1"}}}\n}\n')
+    home.put('vscode', b'{"servers": {"a": {"command": "/bin/cat", "args": ["2"], "env": {"TOKEN": "canary-2"}}}}')
     done = home.run('import', 'vscode', '--yes')
-    assert '- {"command":"/bin/true"}' in done.stderr and '+ {"command":"/bin/cat"}' in done.stderr
-    assert '/bin/true' in (home.path / 'holdfast.json').read_text()
+    lines = [line.strip() for line in done.stderr.splitlines()]
+    assert '"command": "/bin/cat",' in lines and '-   "args": ["1"],' in lines and '+   "args": ["2"],' in lines, done.stderr
+    assert 'canary' not in done.stderr + done.stdout
+    assert '"1"' in (home.path / 'holdfast.json').read_text()
     home.run('import', 'vscode', '--yes', '--replace')
     text = (home.path / 'holdfast.json').read_text()
-    assert '/bin/cat' in text and '// ours' in text
+    assert '"2"' in text and '// ours' in text and 'canary' not in text
+
+
+def test_import_of_one_name_from_two_clients_takes_the_first_and_says_so(home):
+    home.put('cursor', b'{"mcpServers": {"a": {"command": "/bin/cat"}, "same": {"command": "/bin/cat"}}}')
+    home.put('gemini', b'{"mcpServers": {"a": {"command": "/bin/true"}, "same": {"command": "/bin/cat"}}}')
+    done = home.run('import', '--yes')
+    assert 'a (Gemini CLI): another server of this name' in done.stderr and '2 of 3 servers' in done.stdout
+    assert home.servers()['a'] == {'command': '/bin/cat'}
