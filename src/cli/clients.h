@@ -22,6 +22,12 @@ struct client {
     const char *program;  /* the client's own command; NULL: none */
     /* Its arguments up to the name of the server, and between that and our command. */
     const char *add[6], *add_then[2];
+    /* Its arguments that show whether it reaches a server; NULL: it has none.  They end with the name
+     * of the server, or list all servers.  Then the words in the line that decides. */
+    const char *check[4];
+    bool check_takes_name;
+    const char *says_works, *says_listed, *says_failed;
+    const char *by_hand; /* how a person looks whether the client reaches Holdfast */
 };
 
 /* Ends with a NULL name. */

@@ -8,9 +8,9 @@
  * out our entry only.  A file that cannot be parsed is never written. */
 #include "cli/cli.h"
 
-#include "base/clock.h"
-#include "base/log.h"
+#include "cli/client_program.h"
 #include "cli/clients.h"
+#include "cli/connect_check.h"
 #include "cli/terminal.h"
 #include "config/config.h"
 #include "config/edit.h"
@@ -20,19 +20,12 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define OWN_COMMAND_MS 60000 /* for the client's own command */
 #define ARGS_MAX 16
-
-extern char **environ;
 
 struct connect {
     struct cli *cli;
@@ -46,6 +39,8 @@ struct connect {
     struct str url;   /* --http */
     struct str entry; /* as JSON */
     bool by_program;
+    struct connect_check check;
+    bool is_checked;
 };
 
 static bool read_text(struct connect *c, struct str path, struct str *ret, struct error *err)
@@ -310,31 +305,13 @@ static bool confirm(struct connect *c, bool *ret_yes, struct error *err)
     return true;
 }
 
-/* Waits for a child until the deadline, then kills it.  Returns its exit status, or -1. */
-static int wait_for(pid_t child)
-{
-    int fd = (int)syscall(SYS_pidfd_open, child, 0), status = 0;
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-
-    if (fd >= 0 && poll(&p, 1, OWN_COMMAND_MS) == 0)
-        kill(child, SIGKILL);
-    if (fd >= 0)
-        close(fd);
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 /* Runs the client's own command; its output goes to standard error.  *ret_ran is false if the
  * program is not installed. */
 static bool run_program(struct connect *c, bool *ret_ran, struct error *err)
 {
     const char *argv[ARGS_MAX + 16] = {c->client->program};
-    posix_spawn_file_actions_t actions;
     size_t n = 1;
-    pid_t child;
-    int status;
+    int status = -1;
 
     for (size_t i = 0; i < countof(c->client->add) && c->client->add[i]; i++)
         argv[n++] = c->client->add[i];
@@ -343,16 +320,9 @@ static bool run_program(struct connect *c, bool *ret_ran, struct error *err)
         argv[n++] = c->client->add_then[i];
     for (size_t i = 0; i < c->n_args; i++)
         argv[n++] = c->args[i];
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0, 0);
-    posix_spawn_file_actions_adddup2(&actions, 2, 1);
-    status = posix_spawnp(&child, argv[0], &actions, NULL, (char *const *)argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    *ret_ran = status == 0;
-    if (status != 0)
-        return true;
-    status = wait_for(child);
-    return status == 0 ||
+    enum program_end end = client_program_run(argv, OWN_COMMAND_MS, NULL, &status);
+    *ret_ran = end != PROGRAM_MISSING;
+    return !*ret_ran || (end == PROGRAM_EXITED && status == 0) ||
            error_set(err, ERR_CONFIG,
                      "%s mcp add failed (status %d); run the command with --file to write %s "
                      "without it",
@@ -421,13 +391,20 @@ static int report(struct connect *c, const char *state, bool changed)
         js_kv_string(&w, "name", c->name);
         js_kv_string(&w, "state", str_of(state));
         js_kv_bool(&w, "changed", changed);
+        if (c->is_checked)
+            js_kv_string(&w, "check", str_of(connect_states[c->check.state]));
+        if (c->is_checked && c->check.words.p)
+            js_kv_string(&w, "client_says", c->check.words);
         js_object_end(&w);
     } else {
         buf_addf(&out, "%s: %s (%s)", c->client->title, state, c->file.p);
+        if (c->is_checked)
+            connect_check_show(c->client, &c->check, &out);
     }
     status = cli_print(c->cli, &out);
     buf_release(&out);
-    return status;
+    return status || c->check.state != CONNECT_FAILED ? status
+                                                      : error_info(ERR_UNREACHABLE)->exit_status;
 }
 
 static int print_entry(struct connect *c)
@@ -445,6 +422,25 @@ static int print_entry(struct connect *c)
     status = cli_print(c->cli, &out);
     buf_release(&out);
     return status;
+}
+
+/* The client may write its file when it starts.  That is our doing, so the record has the file as it is
+ * then, and disconnect still restores every byte. */
+static bool check_with_client(struct connect *c, struct error *err)
+{
+    struct str now = STR_NONE;
+    bool found = false;
+
+    if (cli_flag(c->cli, "--no-check"))
+        return true;
+    c->check = connect_check(c->client, c->name, c->mem);
+    c->is_checked = true;
+    if (c->check.state == CONNECT_UNCHECKED)
+        return true;
+    if (!read_text(c, c->file, &now, err) || !now.p || str_eq(now, c->after) ||
+        !find_entry(c, now, &found, err) || !found)
+        return true; /* whatever it is, disconnect looks at it again */
+    return put_record(c, c->after_at, now, err);
 }
 
 static int connect_client(struct connect *c, struct error *err)
@@ -477,6 +473,8 @@ static int connect_client(struct connect *c, struct error *err)
         fprintf(stderr, "holdfast: undo this with holdfast disconnect %s%s%s\n", c->client->name,
                 c->before.p ? "; the file as it was is in " : "",
                 c->before.p ? c->before_at.p : "");
+    if (!check_with_client(c, err))
+        return cli_refuse(c->cli, err);
     return report(c, "connected", true);
 }
 

@@ -113,6 +113,7 @@ static const struct cli_flag connect_flags[] = {
     {"--profile", "NAME", "connect to this profile"},
     {"--http", NULL, "write the address of Holdfast (default: the command holdfast stdio)"},
     {"--file", NULL, "write the client's file, also if the client has a command for this"},
+    {"--no-check", NULL, "do not ask the client whether it reaches Holdfast"},
     {"--print", NULL, "print what would be written, to paste it by hand"},
     {"--dry-run", NULL, "show the change and write nothing"},
     {"--yes", NULL, "write without asking"},

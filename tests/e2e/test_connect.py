@@ -74,7 +74,8 @@ def test_connect_then_disconnect_restores_the_bytes(home, name):
     home.put(client, before)
     home.file(client).chmod(0o640)
     first = json.loads(home.run('connect', client, '--yes', '--json').stdout)
-    assert first == {'client': client, 'file': str(home.file(client)), 'name': 'holdfast', 'state': 'connected', 'changed': True}
+    assert first == {'client': client, 'file': str(home.file(client)), 'name': 'holdfast', 'state': 'connected', 'changed': True,
+                     'check': 'unchecked'}
     after = home.file(client).read_bytes()
     assert after != before and BIN.encode() in after
     assert home.file(client).stat().st_mode & 0o7777 == 0o640
@@ -161,6 +162,7 @@ def test_an_unknown_client_gets_a_suggestion(home):
 def test_the_clients_own_command_is_used(home):
     program = home.bin / 'claude'
     program.write_text('#!/usr/bin/python3\nimport json, os, sys\n'
+                       'if sys.argv[2] == "get":\n    raise SystemExit(0)\n'
                        'assert sys.argv[1:5] == ["mcp", "add", "-s", "user"] and sys.argv[6] == "--", sys.argv\n'
                        'path = os.environ["HOME"] + "/.claude.json"\n'
                        'json.dump({"own": True, "mcpServers": {sys.argv[5]: {"command": sys.argv[7], "args": sys.argv[8:]}}}, '
@@ -173,6 +175,45 @@ def test_the_clients_own_command_is_used(home):
     assert made['own'] and made['mcpServers']['holdfast'] == {'command': BIN, 'args': ['stdio']}
     home.run('disconnect', 'claude-code', '--yes')
     assert home.file('claude-code').read_bytes() == before
+
+
+def fake_claude(home, says):
+    """A client that, as the real one, writes its file when it starts, and exits 0 whatever it says."""
+    program = home.bin / 'claude'
+    program.write_text('#!/usr/bin/python3\nimport json, os, sys\npath = os.environ["HOME"] + "/.claude.json"\n'
+                       'try:\n    text = json.load(open(path))\nexcept OSError:\n    text = {}\n'
+                       'text["starts"] = text.get("starts", 0) + 1\n'
+                       'if sys.argv[2] == "add":\n'
+                       '    text.setdefault("mcpServers", {})[sys.argv[5]] = {"command": sys.argv[7], "args": sys.argv[8:]}\n'
+                       f'else:\n    assert sys.argv[1:] == ["mcp", "get", "holdfast"], sys.argv\n    print({says!r})\n'
+                       'json.dump(text, open(path, "w"))\n')
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize('says, state, status, words', [
+    ('holdfast:\n  Status: \u2714 Connected', 'works', 0, 'Claude Code reaches Holdfast (claude mcp get holdfast: Status: ✔ Connected)'),
+    ('holdfast:\n  Status: \u2718 Failed to connect', 'failed', 4, 'does not reach Holdfast'),
+    ('something \x1b[31m else', 'unclear', 0, 'To check: run `claude mcp list`'),
+])
+def test_the_client_is_asked_whether_it_reaches_holdfast(home, says, state, status, words):
+    fake_claude(home, says)
+    before = b'{ "numStartups": 1 }'
+    home.put('claude-code', before)
+    done = home.run('connect', 'claude-code', '--yes', status=status)
+    assert words in done.stdout and '\x1b' not in done.stdout
+    assert json.loads(home.file('claude-code').read_text())['starts'] == 2
+    home.run('disconnect', 'claude-code', '--yes')
+    assert home.file('claude-code').read_bytes() == before
+    told = json.loads(home.run('connect', 'claude-code', '--yes', '--json', status=status).stdout)
+    assert told['check'] == state and told['state'] == 'connected'
+
+
+def test_a_client_that_cannot_be_asked_comes_with_the_way_to_look(home):
+    assert 'To check: open Cursor Settings > MCP' in home.run('connect', 'cursor', '--yes').stdout
+    fake_claude(home, 'nothing')
+    home.file('claude-code').unlink(missing_ok=True)
+    told = json.loads(home.run('connect', 'claude-code', '--yes', '--json', '--no-check').stdout)
+    assert 'check' not in told and json.loads(home.file('claude-code').read_text())['starts'] == 1
 
 
 def test_a_failing_own_command_is_reported_and_can_be_passed_by(home):
