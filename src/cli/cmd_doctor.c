@@ -13,19 +13,23 @@ const struct doctor_check doctor_checks[] = {
     {"configuration", "the file, its warnings, and the programs and folders that it names",
      doctor_config},
     {"port", "the address to listen on, and which process holds it", doctor_port},
-    {"programs", "PATH, and npx, node and uvx on it", doctor_path},
+    {"programs", "npx, node and uvx on the PATH that servers get", doctor_path},
     {"disk", "free space in the data directory", doctor_disk},
-    {"limits", "inotify watches and open files", doctor_limits},
-    {"store", "time of a read, size, WAL, and the clock against the newest event", doctor_store},
+    {"limits", "inotify watches and instances, and open files", doctor_limits},
+    {"store", "time of a read, size, and WAL", doctor_store},
+    {"clock", "the clock of this machine against the newest event on record", doctor_clock},
     {"schema", "migrations that are not applied", doctor_schema},
     {"keys", "the key files, their modes, and whether they were backed up", doctor_keys},
     {"redis", "REDIS_URL, if it is set", doctor_redis},
     {"servers", "state, protocol version and start time of each server", doctor_servers},
-    {"sessions", "how clients name their sessions (carriers)", doctor_sessions},
-    {"clients", "configuration files of MCP clients, and whether they name Holdfast",
+    {"eras", "a handshake with each server in both protocol eras, and the time that each took",
+     doctor_eras},
+    {"sessions", "how clients name their sessions (carriers), and the _meta keys that they send",
+     doctor_sessions},
+    {"clients", "configuration files of MCP clients, and whether their entries lead to Holdfast",
      doctor_clients},
     {"certificate", "expiry and names of the certificate", doctor_certificate},
-    {"proxy", "public_url, and whether it leads here", doctor_proxy},
+    {"proxy", "public_url, whether it leads here, and the headers of a proxy", doctor_proxy},
     {0},
 };
 
@@ -124,13 +128,19 @@ static void add_text(const struct doctor *d, struct buf *out)
              count(d, DOCTOR_FAILURE), count(d, DOCTOR_FAILURE) == 1 ? "" : "s");
 }
 
-static void examine(struct doctor *d)
+bool doctor_load(const struct doctor *d, struct config **ret, struct error *err)
 {
     const char *file = cli_flag(d->cli, "--config");
     struct config_source from = {.file = str_of(file), .must_exist = file != NULL};
 
-    if (!config_load(&from, &d->config, &d->config_err))
+    return config_load(&from, ret, err);
+}
+
+static void examine(struct doctor *d)
+{
+    if (!doctor_load(d, &d->config, &d->config_err))
         d->config = NULL;
+    doctor_try_servers(d);
     d->source_err.code = ERR_NONE;
     if (!source_open(d->cli, SOURCE_LOOKS, &d->source, &d->source_err))
         d->source.control = NULL;

@@ -256,6 +256,7 @@ static const struct cli_flag doctor_flags[] = {
     {"--bundle", "FILE",
      "also write the findings, the configuration and logs to FILE (.tar.gz), "
      "without secrets"},
+    {"--no-trial", NULL, "do not start the servers for a trial of both protocol eras"},
     {"--keys-backed-up", NULL, "record that the key files were backed up now, and do nothing else"},
     CONFIG_FLAG,
     DATA_FLAG,
@@ -448,7 +449,8 @@ static const struct cli_command own[] = {
     {
         .name = "doctor",
         .group = "Look",
-        .usage = "[--bundle FILE] [--keys-backed-up] [--config FILE] [--data DIR] [--json]",
+        .usage =
+            "[--bundle FILE] [--no-trial] [--keys-backed-up] [--config FILE] [--data DIR] [--json]",
         .summary = "Check the machine, the store, the keys, the servers and the clients, and say "
                    "what to repair.",
         .examples = {"holdfast doctor", "holdfast doctor --bundle report.tar.gz"},

@@ -23,7 +23,11 @@ struct doctor {
     struct error source_err;
     struct config *config; /* NULL: it cannot be loaded, see config_err */
     struct error config_err;
-    const char *check; /* the one that runs */
+    struct doctor_trial *trials; /* doctor_eras.c */
+    size_t n_trials;
+    struct error trial_err; /* ERR_NONE: they were tried */
+    struct str running_url; /* doctor_clients.c */
+    const char *check;      /* the one that runs */
     struct doctor_finding found[DOCTOR_FINDINGS_MAX];
     size_t n;
 };
@@ -39,13 +43,17 @@ struct doctor_check {
 };
 extern const struct doctor_check doctor_checks[]; /* a NULL name ends the list */
 
+/* Reads the configuration that `holdfast up` would read. */
+must_check bool doctor_load(const struct doctor *d, struct config **ret, struct error *err);
+
 /* doctor_machine.c */
 void doctor_port(struct doctor *d);
 void doctor_path(struct doctor *d);
 void doctor_disk(struct doctor *d);
 void doctor_limits(struct doctor *d);
 /* doctor_store.c */
-void doctor_store(struct doctor *d); /* latency, size, WAL; and the clock by the newest event */
+void doctor_store(struct doctor *d); /* latency, size, WAL */
+void doctor_clock(struct doctor *d); /* against the newest event */
 void doctor_schema(struct doctor *d);
 void doctor_keys(struct doctor *d);
 void doctor_redis(struct doctor *d);
@@ -54,7 +62,14 @@ must_check bool doctor_keys_backed_up(struct str data_dir, struct arena *mem, st
 /* doctor_servers.c */
 void doctor_config(struct doctor *d);
 void doctor_servers(struct doctor *d);
+bool doctor_is_healthy(struct doctor *d, struct str server); /* in the running Holdfast */
+/* doctor_eras.c */
+/* Before the source is opened: the trial forks, and an open source may have threads. */
+void doctor_try_servers(struct doctor *d);
+void doctor_eras(struct doctor *d); /* says what the trial found */
+/* doctor_seen.c: what is on record */
 void doctor_sessions(struct doctor *d);
+void doctor_clients_seen(struct doctor *d);
 /* doctor_clients.c */
 void doctor_clients(struct doctor *d);
 /* doctor_network.c */

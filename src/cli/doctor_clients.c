@@ -1,74 +1,194 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which MCP clients of this user are configured, and whether they name Holdfast. */
+/* Which MCP clients of this user are configured, whether they name Holdfast, and whether the entry
+ * leads here.  The files of clients may hold secrets, so only our entries are shown. */
 #include "cli/doctor.h"
 
-#include <fcntl.h>
+#include "cli/clients.h"
+#include "config/edit.h"
+#include "config/snippet.h"
+#include "json/read.h"
+
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-static const struct {
-    const char *name, *connect, *file; /* below HOME */
-} clients[] = {
-    {"Claude Code", "claude-code", ".claude.json"},
-    {"Claude Desktop", "claude-desktop", ".config/Claude/claude_desktop_config.json"},
-    {"Cursor", "cursor", ".cursor/mcp.json"},
-    {"VS Code", "vscode", ".config/Code/User/mcp.json"},
-    {"Codex", "codex", ".codex/config.toml"},
-    {"Gemini CLI", "gemini", ".gemini/settings.json"},
+#define REACH_MS 3000
+
+struct client_entry {
+    const struct client *client;
+    struct str file;
+    struct js_doc doc; /* the entry */
+    struct str command, url;
 };
-#define CLIENT_FILE_MAX (8u * 1024 * 1024)
 
-/* false: the file does not exist. */
-static bool read_file(const char *path, struct buf *out)
+static struct str member(const struct client_entry *e, const char *name, struct arena *mem)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = 1;
-
-    if (fd < 0)
-        return false;
-    while (n > 0 && out->n < CLIENT_FILE_MAX) {
-        n = read(fd, buf_room(out, 65536), 65536);
-        if (n > 0)
-            buf_grown(out, (size_t)n);
-    }
-    close(fd);
-    return true;
+    return js_text(&e->doc, js_get(&e->doc, js_root(&e->doc), str_of(name)), mem);
 }
 
-/* By the address that we listen on, or the command that connects by stdio. */
-static bool names_us(const struct doctor *d, struct str text)
+static bool runs_stdio(const struct client_entry *e, struct arena *mem)
+{
+    const struct js_node *args = js_get(&e->doc, js_root(&e->doc), STR("args"));
+    struct str first =
+        js_type_is(args, JS_ARRAY) ? js_text(&e->doc, js_first(&e->doc, args), mem) : STR_NONE;
+
+    return e->command.p && str_ends(e->command, STR("holdfast")) && first.p &&
+           str_eq(first, STR("stdio"));
+}
+
+/* The address of the running Holdfast, which may have got another one by --listen. */
+static struct str running_url(const struct doctor *d)
+{
+    struct error ignored;
+    struct js_doc doc;
+    struct str json;
+
+    if (!d->source.control || d->source.local ||
+        !control_get(d->source.control, STR("/api/v1/system"), d->mem, &json, &ignored) ||
+        !source_parse(json, d->mem, &doc, &ignored))
+        return STR_NONE;
+    return source_text(&doc, js_root(&doc), "url", d->mem);
+}
+
+/* Without the scheme, and with the number for "localhost". */
+static struct str place_of(struct str url, struct arena *mem)
+{
+    str_split(&url, '/'), str_split(&url, '/');
+    return str_starts(url, STR("localhost:"))
+               ? arena_printf(mem, "127.0.0.1:%.*s", (int)url.n - 10, url.p + 10)
+               : url;
+}
+
+static bool leads_to(struct str url, struct str ours, struct arena *mem)
+{
+    struct str a = place_of(url, mem), b = place_of(ours, mem);
+
+    return b.n && str_starts(a, b) && (a.n == b.n || a.p[b.n] == '/');
+}
+
+static bool is_our_url(const struct doctor *d, struct str url)
 {
     struct str listen = d->config ? d->config->listen : STR("127.0.0.1:4653");
-    struct str url = d->config ? d->config->public_url : STR_NONE;
+    struct str shown = d->config ? d->config->public_url : STR_NONE;
 
-    return memmem(text.p, text.n, listen.p, listen.n) || memmem(text.p, text.n, "holdfast", 8) ||
-           (url.n && memmem(text.p, text.n, url.p, url.n));
+    while (str_ends(shown, STR("/")))
+        shown.n--;
+    return leads_to(url, shown, d->mem) || leads_to(url, d->running_url, d->mem) ||
+           leads_to(url, arena_printf(d->mem, "http://%.*s", STR_ARG(listen)), d->mem);
+}
+
+static bool is_ours(const struct doctor *d, struct client_entry *e)
+{
+    e->command = arena_dup(d->mem, member(e, "command", d->mem));
+    e->url = member(e, "url", d->mem);
+    return runs_stdio(e, d->mem) || (e->url.p && is_our_url(d, e->url));
+}
+
+static struct str connect_fix(const struct doctor *d, const struct client *c)
+{
+    return arena_printf(d->mem, "connect it: holdfast connect %s", c->name);
+}
+
+/* The program is started by the client, whose PATH may be another one. */
+static void say_command(struct doctor *d, const struct client_entry *e)
+{
+    const char *fix = arena_printf(d->mem,
+                                   "write the entry anew: holdfast disconnect %s, then "
+                                   "holdfast connect %s",
+                                   e->client->name, e->client->name)
+                          .p;
+
+    if (e->command.p[0] != '/')
+        doctor_say(d, DOCTOR_WARNING, fix,
+                   "%s names Holdfast, but starts \"%.*s\" from its own PATH, which may not have "
+                   "it (%.*s)",
+                   e->client->title, STR_ARG(e->command), STR_ARG(e->file));
+    else if (access(e->command.p, X_OK) != 0)
+        doctor_say(d, DOCTOR_FAILURE, fix,
+                   "%s names Holdfast, but %.*s is not a program that can be started (%.*s)",
+                   e->client->title, STR_ARG(e->command), STR_ARG(e->file));
+    else
+        doctor_say(d, DOCTOR_OK, NULL, "%s names Holdfast and starts %.*s stdio (%.*s)",
+                   e->client->title, STR_ARG(e->command), STR_ARG(e->file));
+}
+
+static void say_url(struct doctor *d, const struct client_entry *e)
+{
+    struct str path = e->url, origin, json;
+    struct control *control = NULL;
+    struct error err;
+
+    str_split(&path, '/'), str_split(&path, '/'), str_split(&path, '/');
+    origin = path.p ? str_n(e->url.p, (size_t)(path.p - e->url.p) - 1) : e->url;
+    if (!control_open_url(arena_dup(d->mem, origin), &control, &err)) {
+        doctor_say(d, DOCTOR_WARNING, "check the address, and that Holdfast runs",
+                   "%s names Holdfast at %.*s, which was not tried: %s", e->client->title,
+                   STR_ARG(e->url), err.text);
+        return;
+    }
+    control_set_deadline(control, REACH_MS);
+    if (control_get(control, STR("/healthz"), d->mem, &json, &err))
+        doctor_say(d, DOCTOR_OK, NULL, "%s names Holdfast and reaches it at %.*s (%.*s)",
+                   e->client->title, STR_ARG(e->url), STR_ARG(e->file));
+    else
+        doctor_say(d, DOCTOR_FAILURE, "start Holdfast: `holdfast start`, or correct the address",
+                   "%s names Holdfast at %.*s, which does not answer: %s", e->client->title,
+                   STR_ARG(e->url), err.text);
+    control_close(control);
+}
+
+static void look_at_entries(struct doctor *d, const struct client *c, struct str file,
+                            const struct snippet_server *servers, size_t n)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < n; i++) {
+        struct client_entry e = {.client = c, .file = file};
+        if (!js_parse(servers[i].json, &js_limits_config, d->mem, &e.doc, NULL) || !is_ours(d, &e))
+            continue;
+        found = true;
+        if (e.command.p)
+            say_command(d, &e);
+        else
+            say_url(d, &e);
+    }
+    if (!found)
+        doctor_say(d, DOCTOR_WARNING, connect_fix(d, c).p, "%s does not name Holdfast (%.*s)",
+                   c->title, STR_ARG(file));
+}
+
+/* Whether the client has a file. */
+static bool look_at_client(struct doctor *d, const struct client *c)
+{
+    struct snippet_server *servers = NULL;
+    struct str path = STR_NONE;
+    struct error err;
+    bool exists = false;
+    struct buf text;
+    size_t n = 0;
+
+    if (!client_file(c, d->mem, &path, &err))
+        return false;
+    buf_init_secret(&text, SIZE_MAX);
+    bool ok = config_edit_read(path.p, &text, &exists, &err) &&
+              (str_trim(buf_str(&text)).n == 0 ||
+               snippet_read(buf_str(&text), d->mem, &servers, &n, &err));
+    if (!ok)
+        doctor_say(d, DOCTOR_WARNING, "correct the file; the client cannot read it either",
+                   "the file of %s, %.*s, cannot be read: %s", c->title, STR_ARG(path), err.text);
+    else if (exists)
+        look_at_entries(d, c, path, servers, n);
+    buf_release(&text);
+    return exists || !ok;
 }
 
 void doctor_clients(struct doctor *d)
 {
-    const char *home = getenv("HOME");
     unsigned found = 0;
 
-    for (size_t i = 0; home && i < countof(clients); i++) {
-        struct str path = arena_printf(d->mem, "%s/%s", home, clients[i].file);
-        struct buf text;
-        buf_init(&text, CLIENT_FILE_MAX + 65536);
-        if (read_file(path.p, &text)) {
-            found++;
-            if (text.n && names_us(d, buf_str(&text)))
-                doctor_say(d, DOCTOR_OK, NULL, "%s names Holdfast (%.*s)", clients[i].name,
-                           STR_ARG(path));
-            else
-                doctor_say(
-                    d, DOCTOR_WARNING,
-                    arena_printf(d->mem, "connect it: holdfast connect %s", clients[i].connect).p,
-                    "%s does not name Holdfast (%.*s)", clients[i].name, STR_ARG(path));
-        }
-        buf_release(&text);
-    }
+    d->running_url = running_url(d);
+    for (const struct client *c = clients; c->name; c++)
+        found += look_at_client(d, c);
     if (!found)
-        doctor_say(d, DOCTOR_OK, NULL, "no configuration file of a known client is in %s",
-                   home ? home : "HOME, which is not set");
+        doctor_say(d, DOCTOR_OK, NULL, "no configuration file of a known client was found");
+    doctor_clients_seen(d);
 }

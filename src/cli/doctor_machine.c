@@ -140,10 +140,35 @@ void doctor_port(struct doctor *d)
 
 /* Programs. */
 
-static bool find_program(const char *name, char ret[PATH_MAX])
+/* A variable of another process of this user, in mem; absent: it is not set, or cannot be read. */
+static struct str variable_of(int pid, struct str name, struct arena *mem)
 {
-    struct str path = str_of(getenv("PATH"));
+    char path[64];
+    struct str value = STR_NONE;
+    struct buf text;
+    size_t n = 1;
 
+    snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return STR_NONE;
+    buf_init_secret(&text, 4u << 20);
+    while (n && text.n < (2u << 20)) {
+        n = fread(buf_room(&text, 65536), 1, 65536, file);
+        buf_grown(&text, n);
+    }
+    fclose(file);
+    for (struct str rest = buf_str(&text); rest.n && !value.p;) {
+        struct str one = str_split(&rest, '\0');
+        if (str_eq(str_split(&one, '='), name) && one.p)
+            value = arena_dup(mem, one);
+    }
+    buf_release(&text);
+    return value;
+}
+
+static bool find_program(struct str path, const char *name, char ret[PATH_MAX])
+{
     while (path.n) {
         struct str dir = str_split(&path, ':');
         snprintf(ret, PATH_MAX, "%.*s/%s", STR_ARG(dir), name);
@@ -161,22 +186,45 @@ static bool is_used(const struct doctor *d, const char *name)
     return false;
 }
 
+/* `whose` names the owner of the PATH. */
+static void look_for(struct doctor *d, struct str path, const char *name, const char *whose)
+{
+    struct str shell = str_of(getenv("PATH"));
+    char found[PATH_MAX], other[PATH_MAX];
+
+    if (find_program(path, name, found))
+        doctor_say(d, DOCTOR_OK, NULL, "%s is %s", name, found);
+    else if (is_used(d, name) && find_program(shell, name, other))
+        doctor_say(d, DOCTOR_FAILURE,
+                   arena_printf(d->mem,
+                                "write \"command\": \"%s\", or start Holdfast from this shell: "
+                                "`holdfast stop`, then `holdfast start`",
+                                other)
+                       .p,
+                   "a server is started by %s, which is on the PATH of this shell, but not on "
+                   "that of %s",
+                   name, whose);
+    else if (is_used(d, name))
+        doctor_say(d, DOCTOR_FAILURE,
+                   "install it, or name the program by its absolute path in the configuration",
+                   "a server is started by %s, which is not on the PATH of %s", name, whose);
+    else
+        doctor_say(d, DOCTOR_OK, NULL, "%s is not on the PATH of %s, and no server uses it", name,
+                   whose);
+}
+
+/* Servers get the PATH of the running Holdfast, unless their "env" has one. */
 void doctor_path(struct doctor *d)
 {
     static const char *const names[] = {"npx", "node", "uvx"};
-    char path[PATH_MAX];
+    int pid = d->source.place.owner;
+    struct str path = pid > 0 ? variable_of(pid, STR("PATH"), d->mem) : STR_NONE;
+    const char *whose = path.p ? "the running Holdfast" : "this shell";
 
-    for (size_t i = 0; i < countof(names); i++) {
-        if (find_program(names[i], path))
-            doctor_say(d, DOCTOR_OK, NULL, "%s is %s", names[i], path);
-        else if (is_used(d, names[i]))
-            doctor_say(d, DOCTOR_FAILURE,
-                       "install it, or name the program by its absolute path in the configuration",
-                       "a server is started by %s, which is not on the PATH of this shell",
-                       names[i]);
-        else
-            doctor_say(d, DOCTOR_OK, NULL, "%s is not installed, and no server uses it", names[i]);
-    }
+    if (!path.p)
+        path = str_of(getenv("PATH"));
+    for (size_t i = 0; i < countof(names); i++)
+        look_for(d, path, names[i], whose);
 }
 
 /* Disk and limits. */
@@ -221,27 +269,53 @@ static long long number_in(const char *path)
 }
 
 #define WATCHES_LOW 8192
-#define FILES_LOW 1024
+#define INSTANCES_LOW 64
+#define FILES_LOW 4096
+
+static void say_inotify(struct doctor *d, const char *name, const char *what, long long low,
+                        const char *fix)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "/proc/sys/fs/inotify/%s", name);
+    long long n = number_in(path);
+    if (n >= 0)
+        doctor_say(d, n < low ? DOCTOR_WARNING : DOCTOR_OK, n < low ? fix : NULL,
+                   "inotify allows %lld %s per user", n, what);
+}
+
+/* The limit of the running Holdfast, which may have been started with another one; -1: not known. */
+static long long files_of(int pid)
+{
+    char path[64], line[256];
+    long long soft = -1, hard = -1;
+
+    snprintf(path, sizeof(path), "/proc/%d/limits", pid);
+    FILE *file = pid > 0 ? fopen(path, "re") : NULL;
+    while (file && hard < 0 && fgets(line, sizeof(line), file))
+        if (sscanf(line, "Max open files %lld %lld", &soft, &hard) != 2)
+            hard = -1;
+    if (file)
+        fclose(file);
+    return hard;
+}
 
 void doctor_limits(struct doctor *d)
 {
-    long long watches = number_in("/proc/sys/fs/inotify/max_user_watches");
-    struct rlimit files;
+    long long files = files_of(d->source.place.owner);
+    const char *whose = files >= 0 ? "the running Holdfast" : "a process";
+    struct rlimit own;
 
-    if (watches >= 0 && watches < WATCHES_LOW)
-        doctor_say(d, DOCTOR_WARNING,
-                   "raise it: sysctl fs.inotify.max_user_watches=65536; folders of documents with "
-                   "more directories are not watched",
-                   "inotify allows %lld watches per user", watches);
-    else if (watches >= 0)
-        doctor_say(d, DOCTOR_OK, NULL, "inotify allows %lld watches per user", watches);
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
-        return;
-    if (files.rlim_max < FILES_LOW * 4ull)
+    say_inotify(d, "max_user_watches", "watches", WATCHES_LOW,
+                "raise it: sysctl fs.inotify.max_user_watches=65536; folders of documents with "
+                "more directories are not watched");
+    say_inotify(d, "max_user_instances", "instances", INSTANCES_LOW,
+                "raise it: sysctl fs.inotify.max_user_instances=512; editors use the same ones");
+    if (files < 0 && getrlimit(RLIMIT_NOFILE, &own) == 0)
+        files = own.rlim_max > (rlim_t)LLONG_MAX ? LLONG_MAX : (long long)own.rlim_max;
+    if (files >= 0 && files < FILES_LOW)
         doctor_say(d, DOCTOR_WARNING, "raise it with LimitNOFILE= of the unit, or ulimit -Hn 65536",
-                   "a process may open %llu files; each client and each server needs some",
-                   (unsigned long long)files.rlim_max);
-    else
-        doctor_say(d, DOCTOR_OK, NULL, "a process may open %llu files",
-                   (unsigned long long)files.rlim_max);
+                   "%s may open %lld files; each client and each server needs some", whose, files);
+    else if (files >= 0)
+        doctor_say(d, DOCTOR_OK, NULL, "%s may open %lld files", whose, files);
 }

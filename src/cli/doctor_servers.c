@@ -52,6 +52,19 @@ static void say_healthy(struct doctor *d, struct str name, const struct js_doc *
                (long long)tools, tools == 1 ? "" : "s", speaks, time);
 }
 
+bool doctor_is_healthy(struct doctor *d, struct str server)
+{
+    struct error ignored;
+    struct js_doc doc;
+    struct str json, path = arena_printf(d->mem, "/api/v1/servers/%.*s",
+                                         STR_ARG(source_encoded(server, d->mem)));
+
+    return d->source.control && !d->source.local &&
+           control_get(d->source.control, path, d->mem, &json, &ignored) &&
+           source_parse(json, d->mem, &doc, &ignored) &&
+           str_eq(source_text(&doc, js_root(&doc), "state", d->mem), STR("healthy"));
+}
+
 static bool say_server(void *arg, struct str name, const struct js_doc *doc,
                        const struct js_node *server, struct error *err unused_arg)
 {
@@ -83,51 +96,11 @@ void doctor_servers(struct doctor *d)
     if (!d->source.control)
         return;
     if (d->source.local) {
-        doctor_say(d, DOCTOR_WARNING,
-                   "start it (`holdfast up`) and run doctor again: then each server is tried",
-                   "no Holdfast runs on this data directory, so no server was tried");
+        doctor_say(d, DOCTOR_WARNING, "start it: `holdfast start`, or `holdfast up`",
+                   "no Holdfast runs on this data directory");
         return;
     }
     if (!inventory_each_server(&from, say_server, d, &err))
         doctor_say(d, DOCTOR_FAILURE, "see the log of Holdfast", "the servers cannot be listed: %s",
                    err.text);
-}
-
-/* Sessions: by origin, the carrier that named them. */
-
-#define ORIGINS_MAX 16
-
-void doctor_sessions(struct doctor *d)
-{
-    struct {
-        struct str name;
-        unsigned n;
-    } origins[ORIGINS_MAX] = {0};
-    struct error err;
-    struct js_doc doc;
-    struct str json;
-    size_t n = 0, all = 0;
-
-    if (!d->source.control || d->source.local ||
-        !control_get(d->source.control, STR("/api/v1/sessions?limit=100"), d->mem, &json, &err) ||
-        !source_parse(json, d->mem, &doc, &err))
-        return;
-    const struct js_node *list = js_get(&doc, js_root(&doc), STR("sessions"));
-    for (const struct js_node *s = list ? js_first(&doc, list) : NULL; s;
-         s = js_next(&doc, list, s), all++) {
-        struct str origin = source_text(&doc, s, "origin", d->mem);
-        size_t i = 0;
-        while (i < n && !str_eq(origins[i].name, origin))
-            i++;
-        if (i == ORIGINS_MAX)
-            continue;
-        n = i == n ? n + 1 : n;
-        origins[i].name = origin;
-        origins[i].n++;
-    }
-    if (!all)
-        doctor_say(d, DOCTOR_OK, NULL, "no live session yet");
-    for (size_t i = 0; i < n; i++)
-        doctor_say(d, DOCTOR_OK, NULL, "%u of the newest %zu live sessions: %.*s", origins[i].n,
-                   all, STR_ARG(origins[i].name));
 }

@@ -42,29 +42,6 @@ static void say_size(struct doctor *d, const struct database *db)
                    "the WAL of the database has %lld MiB", (long long)(wal / MIB));
 }
 
-/* The events of a store are in the order of their times, so the newest one must not be ahead of the
- * clock. */
-static void say_clock(struct doctor *d, struct str json)
-{
-    struct error ignored;
-    struct js_doc doc;
-    int64_t at = 0;
-
-    if (!source_parse(json, d->mem, &doc, &ignored))
-        return;
-    const struct js_node *events = js_get(&doc, js_root(&doc), STR("events"));
-    const struct js_node *newest = events ? js_first(&doc, events) : NULL;
-    if (!newest || !clock_parse(source_text(&doc, newest, "at", d->mem), &at))
-        return;
-    int64_t ahead = at - clock_wall_ms();
-    if (ahead > CLOCK_SLACK_MS)
-        doctor_say(d, DOCTOR_FAILURE, "set the clock: check `timedatectl` and the time server",
-                   "the newest event of the audit is %lld s ahead of this machine's clock",
-                   (long long)(ahead / 1000));
-    else
-        doctor_say(d, DOCTOR_OK, NULL, "the clock is not behind the newest event of the audit");
-}
-
 void doctor_store(struct doctor *d)
 {
     int64_t begun = clock_mono_ms();
@@ -90,9 +67,38 @@ void doctor_store(struct doctor *d)
     doctor_say(d, took > SLOW_MS ? DOCTOR_WARNING : DOCTOR_OK,
                took > SLOW_MS ? "check the load of the disk or of the database server" : NULL,
                "a read of the store took %lld ms", (long long)took);
-    say_clock(d, json);
     if (d->source.place.database.path.p && !d->source.place.database.is_postgres)
         say_size(d, &d->source.place.database);
+}
+
+/* The events of a store are in the order of their times, so the newest one must not be ahead of the
+ * clock. */
+void doctor_clock(struct doctor *d)
+{
+    struct error err;
+    struct js_doc doc;
+    struct str json;
+    int64_t at = 0;
+
+    if (!d->source.control || (d->source.local && !place_has_database(&d->source.place, &err)))
+        return;
+    if (!control_get(d->source.control, STR("/api/v1/audit/events?limit=1&order=newest"), d->mem,
+                     &json, &err) ||
+        !source_parse(json, d->mem, &doc, &err))
+        return; /* doctor_store() says so */
+    const struct js_node *events = js_get(&doc, js_root(&doc), STR("events"));
+    const struct js_node *newest = js_type_is(events, JS_ARRAY) ? js_first(&doc, events) : NULL;
+    if (!newest || !js_to_i64(&doc, js_get(&doc, newest, STR("at_ms")), &at)) {
+        doctor_say(d, DOCTOR_OK, NULL, "nothing is on record yet to compare the clock with");
+        return;
+    }
+    int64_t ahead = at - clock_wall_ms();
+    if (ahead > CLOCK_SLACK_MS)
+        doctor_say(d, DOCTOR_FAILURE, "set the clock: check `timedatectl` and the time server",
+                   "the newest event on record is %lld s ahead of the clock of this machine",
+                   (long long)(ahead / 1000));
+    else
+        doctor_say(d, DOCTOR_OK, NULL, "the clock is not behind the newest event on record");
 }
 
 void doctor_schema(struct doctor *d)

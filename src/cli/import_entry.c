@@ -74,7 +74,7 @@ static struct str why_not(const struct client *client, const struct js_doc *d, s
                             "import again",
                             client->title);
     path = js_text(d, js_get(d, js_root(d), STR("command")), mem);
-    if (path.p && str_find(path, ' ') < path.n && access(path.p, F_OK) != 0)
+    if (path.p && str_find(path, ' ') < path.n && access(arena_dup(mem, path).p, F_OK) != 0)
         return arena_printf(mem,
                             "its \"command\" has blanks and is no file; write the program there "
                             "and the rest in \"args\", in the file of %s, and import again",

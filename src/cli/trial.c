@@ -26,6 +26,8 @@
 #define SLOW_MS 1500 /* after this time the user is told what Holdfast waits for */
 
 struct trial_place {
+    trial_make_fn *make;
+    void *arg;
     char dir[256];
     pid_t gateway;
     int64_t began_ms;
@@ -40,19 +42,20 @@ static void on_interrupt(int signal unused_arg)
 }
 
 /* In the child process. */
-static int serve(struct trial_place *p, struct str config_json, struct arena *mem)
+static int serve(struct trial_place *p, struct arena *mem)
 {
     struct gateway_options options = {.data_dir = str_of(p->dir), .only_control_socket = true};
     struct error err;
 
-    if (!database_choose(STR_NONE, options.data_dir, mem, &options.database, &err) ||
-        !config_parse(config_json, STR_NONE, &(struct config_source){0}, &options.config, &err))
+    options.config = p->make(p->arg, mem);
+    if (!options.config)
+        return 1;
+    if (!database_choose(STR_NONE, options.data_dir, mem, &options.database, &err))
         return error_info(err.code)->exit_status;
     return gateway_run(&options);
 }
 
-static void become_gateway(struct trial_place *p, struct str config_json, struct arena *mem,
-                           pid_t parent)
+static void become_gateway(struct trial_place *p, struct arena *mem, pid_t parent)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -62,11 +65,10 @@ static void become_gateway(struct trial_place *p, struct str config_json, struct
     if (getppid() != parent || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 ||
         dup2(nothing, STDOUT_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0)
         _exit(1);
-    exit(serve(p, config_json, mem));
+    exit(serve(p, mem));
 }
 
-static bool start(struct trial_place *p, struct str config_json, struct arena *mem,
-                  struct error *err)
+static bool start(struct trial_place *p, struct arena *mem, struct error *err)
 {
     const char *top = getenv("TMPDIR");
     pid_t self = getpid();
@@ -79,7 +81,7 @@ static bool start(struct trial_place *p, struct str config_json, struct arena *m
     p->began_ms = clock_mono_ms();
     p->gateway = fork();
     if (p->gateway == 0)
-        become_gateway(p, config_json, mem, self);
+        become_gateway(p, mem, self);
     return p->gateway > 0 || error_sys(err, ERR_INTERNAL, errno, "cannot start a process");
 }
 
@@ -163,27 +165,35 @@ static bool read_state(struct str json, struct arena *mem, struct trial *ret, bo
            true;
 }
 
+/* Asks once.  Whether the trial of this server has ended. */
+static bool ask_once(struct trial_place *p, struct control **control, struct str name,
+                     struct arena *mem, struct trial *ret, bool *ret_ok, struct error *err)
+{
+    struct str path = arena_printf(mem, "/api/v1/servers/%.*s", STR_ARG(source_encoded(name, mem))),
+               json;
+
+    if (!*control && !control_open_socket(str_of(p->dir), control, err))
+        *control = NULL;
+    return *control && control_get(*control, path, mem, &json, err) &&
+           read_state(json, mem, ret, ret_ok, err);
+}
+
+static bool is_alive(struct trial_place *p, struct error *err)
+{
+    if (waitpid(p->gateway, NULL, WNOHANG) != p->gateway)
+        return true;
+    p->gateway = 0;
+    return error_set(err, ERR_INTERNAL, "the Holdfast of the trial ended; look at `holdfast up`");
+}
+
 static bool ask(struct trial_place *p, struct cli *cli, struct str name, struct trial *ret,
                 struct error *err)
 {
-    struct str path = arena_printf(cli->mem, "/api/v1/servers/%.*s",
-                                   STR_ARG(source_encoded(name, cli->mem))),
-               json;
     struct control *control = NULL;
     bool ok = false, ended = false;
 
-    while (!ended) {
-        if (waitpid(p->gateway, NULL, WNOHANG) == p->gateway) {
-            p->gateway = 0;
-            error_set(err, ERR_INTERNAL,
-                      "the trial of the server could not be started; add it without one "
-                      "(--no-check) and look at `holdfast up`");
-            break;
-        }
-        if (!control && !control_open_socket(str_of(p->dir), &control, err))
-            control = NULL;
-        if (control && control_get(control, path, cli->mem, &json, err))
-            ended = read_state(json, cli->mem, ret, &ok, err);
+    while (!ended && is_alive(p, err)) {
+        ended = ask_once(p, &control, name, cli->mem, ret, &ok, err);
         if (!ended && !pause_more(p, cli, name, err))
             break;
     }
@@ -192,16 +202,82 @@ static bool ask(struct trial_place *p, struct cli *cli, struct str name, struct 
     return ok;
 }
 
+static bool begin(struct trial_place *p, struct cli *cli, struct sigaction *ret_before,
+                  struct error *err)
+{
+    struct sigaction act = {.sa_handler = on_interrupt};
+
+    interrupted = 0;
+    sigaction(SIGINT, &act, ret_before);
+    return start(p, cli->mem, err);
+}
+
+static void finish(struct trial_place *p, const struct sigaction *before)
+{
+    end(p);
+    sigaction(SIGINT, before, NULL);
+}
+
+static struct config *parse(void *arg, struct arena *mem unused_arg)
+{
+    const struct str *json = arg;
+    struct config *config;
+    struct error err;
+
+    return config_parse(*json, STR_NONE, &(struct config_source){0}, &config, &err) ? config : NULL;
+}
+
 bool trial_run(struct cli *cli, struct str name, struct str config_json, struct trial *ret,
                struct error *err)
 {
-    struct trial_place p = {0};
-    struct sigaction act = {.sa_handler = on_interrupt}, before;
+    struct trial_place p = {.make = parse, .arg = &config_json};
+    struct sigaction before;
+    bool ok = begin(&p, cli, &before, err) && ask(&p, cli, name, ret, err);
 
-    interrupted = 0;
-    sigaction(SIGINT, &act, &before);
-    bool ok = start(&p, config_json, cli->mem, err) && ask(&p, cli, name, ret, err);
-    end(&p);
-    sigaction(SIGINT, &before, NULL);
+    finish(&p, &before);
+    return ok;
+}
+
+/* Several servers. */
+
+/* Asks for each that has not ended.  Returns how many are left. */
+static size_t ask_rest(struct trial_place *p, struct control **control, struct arena *mem,
+                       struct trial_server *list, size_t n)
+{
+    struct error err;
+    size_t left = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].ok || list[i].why.p)
+            continue;
+        if (!ask_once(p, control, list[i].name, mem, &list[i].found, &list[i].ok, &err))
+            left++;
+        else if (!list[i].ok)
+            list[i].why = arena_dup(mem, str_of(err.text));
+    }
+    return left;
+}
+
+bool trial_run_servers(struct cli *cli, trial_make_fn *make, void *arg, int64_t timeout_ms,
+                       struct trial_server *list, size_t n, struct error *err)
+{
+    struct trial_place p = {.make = make, .arg = arg};
+    struct control *control = NULL;
+    struct sigaction before;
+    bool ok = begin(&p, cli, &before, err);
+
+    while (ok && (ok = is_alive(&p, err)) && ask_rest(&p, &control, cli->mem, list, n) &&
+           clock_mono_ms() - p.began_ms < timeout_ms) {
+        if (interrupted)
+            ok = error_set(err, ERR_CANCELLED, "interrupted");
+        (void)poll(NULL, 0, PAUSE_MS);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!list[i].ok && !list[i].why.p)
+            list[i].why = arena_printf(cli->mem, "it did not answer within %lld s",
+                                       (long long)timeout_ms / 1000);
+    if (control)
+        control_close(control);
+    finish(&p, &before);
     return ok;
 }

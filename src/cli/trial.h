@@ -20,4 +20,22 @@ struct trial {
 must_check bool trial_run(struct cli *cli, struct str name, struct str config_json,
                           struct trial *ret, struct error *err);
 
+/* One server of a trial of several. */
+struct trial_server {
+    struct str name;
+    bool ok;
+    struct trial found; /* if ok */
+    struct str why;     /* if not ok: its own words, or that it did not answer in time */
+};
+struct config;
+/* Makes the configuration of the trial, in its process: a configuration is not inherited by a fork,
+ * because its memory is hidden.  NULL: it cannot be made. */
+typedef struct config *trial_make_fn(void *arg, struct arena *mem);
+
+/* Tries all servers of a configuration at once, and waits up to timeout_ms for those named in `list`.
+ * Returns false if the trial itself failed, or ERR_CANCELLED.  The caller has no other threads. */
+must_check bool trial_run_servers(struct cli *cli, trial_make_fn *make, void *arg,
+                                  int64_t timeout_ms, struct trial_server *list, size_t n,
+                                  struct error *err);
+
 #endif

@@ -285,6 +285,10 @@ def test_import_says_why_it_leaves_an_entry(home):
 
 
 def test_import_takes_over_what_holdfast_can_do_as_well(home):
+    program = home.path / 'my server'
+    program.write_text('#!/bin/sh\n')
+    program.chmod(0o755)
+    home.put('cursor', json.dumps({'mcpServers': {'blank': {'command': str(program)}}}).encode())
     env_file = home.path / 'keys.env'
     env_file.write_text('B=from-file\n')
     home.env.update(SET_HERE='1', GKEY='k')
@@ -297,6 +301,7 @@ def test_import_takes_over_what_holdfast_can_do_as_well(home):
     ours = home.servers()
     assert ours['all']['env'] == {'T': '${input:tok}', 'A': '${env:SET_HERE}'} and ours['all']['envFile'] == str(env_file)
     assert ours['all']['disabledTools'] == ['rm']
+    assert ours['blank'] == {'command': str(program)}
     assert ours['g'] == {'command': '/bin/cat', 'env': {'API_KEY': '${GKEY}'}, 'excludeTools': ['x']}
 
 
