@@ -243,8 +243,7 @@ static void show_one(const struct import *im, const struct found *f, struct buf 
         [FATE_NEW] = "",
         [FATE_SAME] = ": configured already",
         [FATE_DIFFERS] = ": configured differently; --replace takes this one",
-        [FATE_TWICE] = ": another server of this name was found before; to take this one, name "
-                       "its client: holdfast import CLIENT",
+        [FATE_TWICE] = ": another server of this name was found before; import CLIENT takes this",
         [FATE_UNUSABLE] = ": cannot be taken over",
     };
     bool takes = will_take(im, f);

@@ -350,7 +350,8 @@ bool js_bind(const struct js_binding *b, const struct js_node *object,
     const struct js_node *key, *v;
 
     if (!js_type_is(object, JS_OBJECT))
-        return js_bind_fault(b, object, err, "an object is expected here, not %s",
+        return js_bind_fault(b, object, err,
+                             "an object is expected here, not %s; put its members in { }",
                              object ? js_type_name((enum js_type)object->type) : "nothing");
     for (key = js_first(b->doc, object); key; key = js_next(b->doc, object, v)) {
         const struct js_field *f = field_for(b, fields, key);

@@ -242,7 +242,8 @@ TEST(test_config__faults_name_their_place_and_the_way_out)
         {"{\"listen\": \"127.0.0.1:1\"}",
          "h.json:1:2: \"listen\" belongs inside \"holdfast\"; move it there"},
         {"[]", "h.json:1:1: a configuration is an object, not an array; put it in { }"},
-        {"{\"holdfast\": 3}", "h.json:1:14: an object is expected here, not a number"},
+        {"{\"holdfast\": 3}",
+         "h.json:1:14: an object is expected here, not a number; put its members in { }"},
         {"{\"mcpServers\": []}",
          "h.json:1:16: the servers must be an object: { \"NAME\": { \"command\": … } }"},
         {"{\"mcpServers\": {}, \"servers\": {}}",
@@ -297,7 +298,7 @@ TEST(test_config__faults_name_their_place_and_the_way_out)
          "h.json:1:17: with \"share\": \"all\" every session would use the credential of the first "
          "one; use \"share\": \"session\", or meta:KEY"},
         {"{\"mcpServers\": {\"x\": {\"command\": \"a\"}, \"x\": {\"command\": \"b\"}}}",
-         "h.json:1:40: this key occurs twice in one object"},
+         "h.json:1:40: this key occurs twice in one object; keep one of the two"},
         {"{\"holdfast\": {\"auth\": \"some\"}}",
          "h.json:1:23: \"auth\" must be \"none\" or \"required\""},
         {"{\"holdfast\": {\"tls\": {\"cert\": \"c\"}}}",

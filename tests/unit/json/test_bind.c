@@ -178,7 +178,7 @@ TEST(test_js_bind__wrong_values_say_what_is_expected)
             "f.json:1:12: \"origins\" has 4 entries; at most 3 are taken");
     refused("{\"inner\":[]}", "f.json:1:10: \"inner\" must be an object");
     refused("{\"listen\":null}", "f.json:1:11: \"listen\" must be a string");
-    refused("[]", "f.json:1:1: an object is expected here, not an array");
+    refused("[]", "f.json:1:1: an object is expected here, not an array; put its members in { }");
     refused("{\"doubled\":\"x\"}", "f.json:1:12: \"doubled\" must be a number to double");
     done();
 }
