@@ -25,7 +25,7 @@ static bool put(const struct doctor *d, const char *dir, const char *name, struc
 {
     struct own_secrets own = {.known = d->config ? known_of_config(d->config, NULL) : NULL};
     struct redactor *r = redactor_new();
-    char path[256];
+    char path[300];
 
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     bool ok = key_file_put(path, redact_text(r, &own, text), false);
@@ -117,7 +117,7 @@ static bool pack(const char *dir, const char *file, struct error *err)
 
 static void clear(const char *dir)
 {
-    char path[256];
+    char path[300];
 
     for (size_t i = 0; i < countof(names); i++) {
         snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
@@ -128,10 +128,13 @@ static void clear(const char *dir)
 
 bool doctor_bundle(struct doctor *d, struct str findings_json, const char *file, struct error *err)
 {
-    char dir[] = "/tmp/holdfast-doctor-XXXXXX";
+    const char *top = getenv("TMPDIR");
+    char dir[256];
 
+    snprintf(dir, sizeof(dir), "%.200s/holdfast-doctor-XXXXXX", top && *top ? top : "/tmp");
     if (!mkdtemp(dir))
-        return error_set(err, ERR_CONFIG, "no folder can be made in /tmp: %s", strerror(errno));
+        return error_set(err, ERR_CONFIG, "%s cannot be made: %s; set TMPDIR to another folder",
+                         dir, strerror(errno));
     bool ok = put(d, dir, "doctor.json", findings_json, err) && put_config(d, dir, err) &&
               put(d, dir, "version.txt", version_text(d->mem), err) &&
               put(d, dir, "servers.json", servers_text(d), err) &&
