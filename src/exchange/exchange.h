@@ -211,6 +211,11 @@ bool exchange_profile_shows(const struct exchange *x, struct str server, struct 
 /* The toolsets that the caller may enable in the profile, and those in effect now. */
 uint64_t exchange_permitted_toolsets(const struct exchange *x);
 uint64_t exchange_toolsets(const struct exchange *x);
+/* How many edits may be between this name and one that is suggested for it. */
+static inline unsigned exchange_near(struct str name)
+{
+    return name.n >= 4 ? 2 : (unsigned)name.n / 2;
+}
 /* A call of a tool that the profile does not show: unknown tool, or how to enable its toolset. */
 enum step_result exchange_unknown_tool(struct exchange *x);
 enum step_result exchange_refuse_tool(struct exchange *x);

@@ -6,7 +6,10 @@
  * checked against the enabled toolsets of the session. */
 #include "exchange/exchange.h"
 
+#include "identity/scopes.h"
 #include "profile/profile.h"
+
+#define NEAREST_OF 2000 /* tools that are compared with an unknown name */
 
 uint64_t exchange_permitted_toolsets(const struct exchange *x)
 {
@@ -54,13 +57,49 @@ static const char *advice(const struct exchange *x)
            "tool again with the same; this tool cannot be given a handle";
 }
 
-/* The same words whether the tool does not exist or the caller may not use it. */
+/* Whether lists show this tool of x->up to the caller. */
+static bool is_visible(const struct exchange *x, struct str tool)
+{
+    const struct server_config *server = upstream_config(x->up);
+
+    return principal_may_use_tool(&x->caller.who, upstream_name(x->up), tool) &&
+           (!config_limits_tools(server) || config_shows_tool(server, tool)) &&
+           (!x->profile || exchange_profile_shows(x, upstream_name(x->up), tool));
+}
+
+/* The visible tool with the most similar name; absent: none is similar. */
+static struct str nearest_tool(const struct exchange *x)
+{
+    const struct catalog_list *tools = x->catalog ? &x->catalog->lists[CATALOG_TOOLS] : NULL;
+    unsigned best = exchange_near(x->tool) + 1;
+    struct str found = STR_NONE;
+
+    for (size_t i = 0; tools && i < tools->n && i < NEAREST_OF; i++) {
+        unsigned far = str_distance(x->tool, tools->items[i].name, best);
+        if (far >= best || !is_visible(x, tools->items[i].name))
+            continue;
+        best = far;
+        found = tools->items[i].name;
+    }
+    return found;
+}
+
+/* The same words whether the tool does not exist or the caller may not use it.  A similar name is one
+ * that the caller's lists have. */
 enum step_result exchange_unknown_tool(struct exchange *x)
 {
+    struct str near = nearest_tool(x);
+    struct str server = x->named ? upstream_name(x->up) : STR(""); /* as the client wrote it */
+    struct str did_you_mean =
+        near.p ? arena_printf(x->mem, " Did you mean \"%.*s%s%.*s\"?", STR_ARG(server),
+                              x->named ? ROUTE_SEPARATOR : "", STR_ARG(str_cut(near, 128)))
+               : STR("");
+
     return exchange_refuse(
         x, 200, -32602,
         "Unknown tool: there is none of this name; tools/list names them. If you "
-        "expect it, your key may not include it: ask an administrator");
+        "expect it, your key may not include it: ask an administrator%s%.*s",
+        near.p ? "." : "", STR_ARG(did_you_mean));
 }
 
 enum step_result exchange_refuse_tool(struct exchange *x)

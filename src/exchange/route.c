@@ -73,19 +73,52 @@ static enum step_result route_by_path(struct exchange *x)
     return needs_catalog(x->method) ? want_catalog(x) : STEP_NEXT;
 }
 
+struct nearest {
+    const struct exchange *x;
+    struct str name, found;
+    unsigned best;
+};
+
+static void offer(void *arg, struct upstream *up)
+{
+    struct nearest *n = arg;
+    unsigned far = str_distance(n->name, upstream_name(up), n->best);
+
+    if (far < n->best && exchange_sees_server(n->x, upstream_name(up))) {
+        n->best = far;
+        n->found = upstream_name(up);
+    }
+}
+
+/* A name without a server, or with one that the caller does not see. */
+static enum step_result unknown_name(struct exchange *x, struct str server, struct str name)
+{
+    bool is_tool = x->method->service == SERVE_CALL;
+    struct nearest near = {.x = x, .name = server, .best = exchange_near(server) + 1};
+    struct str meant = STR("");
+
+    if (server.p)
+        upstreams_each(x->sv->upstreams, offer, &near);
+    if (near.found.p)
+        meant = arena_printf(x->mem, "; did you mean \"%.*s" ROUTE_SEPARATOR "%.*s\"?",
+                             STR_ARG(near.found), STR_ARG(str_cut(name, 128)));
+    return exchange_refuse(x, 200, -32602,
+                           "Unknown %s: names on this endpoint are server" ROUTE_SEPARATOR
+                           "name, as its lists give them%.*s%s",
+                           is_tool ? "tool" : "prompt", STR_ARG(meant),
+                           is_tool && !near.found.p ? "; your key may not include its server" : "");
+}
+
 /* `node` holds "server__name". */
 static enum step_result route_by_name(struct exchange *x, const struct js_node *node)
 {
-    struct str full = js_text(&x->msg.doc, node, x->mem), server, name;
+    struct str full = js_text(&x->msg.doc, node, x->mem), server = STR_NONE, name = STR_NONE;
 
     if (!x->up) {
         if (full.p && route_split(full, &server, &name))
             x->up = find_server(x, server);
         if (!x->up)
-            return exchange_refuse(x, 200, -32602,
-                                   "Unknown %s: names on this endpoint are server" ROUTE_SEPARATOR
-                                   "name, as its lists give them",
-                                   x->method->service == SERVE_CALL ? "tool" : "prompt");
+            return unknown_name(x, server, name);
         upstream_ref(x->up);
         x->tool = name;
         x->named = node;

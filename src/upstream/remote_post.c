@@ -283,6 +283,21 @@ static const char *advice_on(int status)
     return status / 100 == 2 ? "check that its \"url\" is an MCP endpoint" : "look at its log";
 }
 
+/* What to do about 401 and 403. */
+static const char *credential_advice(const struct link *l)
+{
+    const struct server_config *c = l->up->config;
+
+    if (l->credential.value.p)
+        return "it refuses the credential that the session stored for it; store a new one";
+    for (size_t i = 0; i < c->n_headers; i++)
+        if (credential_is_named(c->headers[i].name))
+            return "it refuses the credential in \"headers\" of the server, which may have "
+                   "expired; "
+                   "replace it";
+    return "it requires a credential; set one in \"headers\" of the server";
+}
+
 void post_fail_by_status(struct post *post)
 {
     struct link *l = post->link;
@@ -303,10 +318,8 @@ void post_fail_by_status(struct post *post)
         error_set(&err, ERR_NO_METHOD, "%.*s does not speak 2026-07-28", STR_ARG(name));
         break;
     case ERR_DENIED:
-        error_set(
-            &err, ERR_UPSTREAM,
-            "%.*s answered %d: it requires a credential; set one in \"headers\" of the server",
-            STR_ARG(name), post->status);
+        error_set(&err, ERR_UPSTREAM, "%.*s answered %d: %s", STR_ARG(name), post->status,
+                  credential_advice(l));
         break;
     default:
         error_set(&err, ERR_UPSTREAM,

@@ -12,6 +12,17 @@ static void on_line(void *arg, struct str line)
     link_receive(arg, NULL, line);
 }
 
+/* Only the telling lines of its stderr are in the error. */
+static void say_where_to_look(const struct link *l, struct error *err)
+{
+    struct str name = upstream_name(l->up);
+    size_t n = strlen(err->text);
+
+    if (err->code != ERR_CANCELLED && strstr(err->text, "it wrote to stderr: "))
+        snprintf(err->text + n, sizeof(err->text) - n, "; %s`holdfast servers logs %.*s` has more",
+                 l->has_answered ? "the next call starts it anew; " : "", STR_ARG(name));
+}
+
 /* A server that never answered may lack a variable that Holdfast's environment has. */
 static void on_end(void *arg, const struct error *why)
 {
@@ -26,6 +37,7 @@ static void on_end(void *arg, const struct error *why)
                  "; it does not get %s from the environment of Holdfast: add the names that it "
                  "needs to its \"inherit_env\"",
                  names);
+    say_where_to_look(l, &err);
     link_end(l, &err);
 }
 
