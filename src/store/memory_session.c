@@ -327,6 +327,32 @@ static bool sessions_page(struct store *store, struct store_call *c, struct erro
     return true;
 }
 
+static int oldest_first(const void *a, const void *b)
+{
+    return str_cmp(((const struct session_row *)a)->id, ((const struct session_row *)b)->id);
+}
+
+static bool sessions_named(struct store *store, struct store_call *c, struct error *err)
+{
+    struct memory_store *s = mem_of(store);
+    struct session_row *rows;
+    size_t n = 0;
+    (void)err;
+    pthread_mutex_lock(&s->lock);
+    rows = arena_zalloc(c->mem, (s->n_sessions + 1) * sizeof(*rows));
+    for (size_t i = 0; c->name.n && i < s->n_sessions; i++) {
+        const struct session_row *row = &s->sessions[i];
+        if ((str_starts(row->handle, c->name) || str_starts(row->id, c->name)) &&
+            mem_session_reached(s, c->who, row->id))
+            rows[n++] = *mem_session_copy(row, c->mem);
+    }
+    pthread_mutex_unlock(&s->lock);
+    qsort(rows, n, sizeof(*rows), oldest_first);
+    c->rows = rows;
+    c->n = n < c->limit ? n : c->limit;
+    return true;
+}
+
 static void totals_add(struct session_totals *t, const struct session_row *row, int64_t now_ms)
 {
     struct session_row seen = *row;
@@ -441,7 +467,11 @@ const struct mem_op mem_session_ops[] = {
 };
 
 const struct verb_handler mem_session_verbs[] = {
-    {VERB_SESSION_BY_HANDLE, session_by_handle}, {VERB_SESSION_BY_ID, session_by_id},
-    {VERB_SESSION_BY_KEY, session_by_key},       {VERB_SESSIONS_PAGE, sessions_page},
-    {VERB_SESSION_TOTALS, session_totals},       {0},
+    {VERB_SESSION_BY_HANDLE, session_by_handle},
+    {VERB_SESSION_BY_ID, session_by_id},
+    {VERB_SESSION_BY_KEY, session_by_key},
+    {VERB_SESSIONS_PAGE, sessions_page},
+    {VERB_SESSIONS_NAMED, sessions_named},
+    {VERB_SESSION_TOTALS, session_totals},
+    {0},
 };

@@ -172,6 +172,9 @@ _Static_assert(1 << SESSION_TERMINATED == 8 && 1 << SESSION_EXPIRED == 4 &&
 #define SQ_VISIBLE "tenant_id = ?1 AND (?3 OR owner = ?2)"
 #define PG_VISIBLE "tenant_id = $1::text AND ($3::boolean OR owner = $2::text)"
 
+/* Text that begins with ?4: memcmp() order ends such texts before the greatest character. */
+#define SQ_BEGINS(column) column " >= ?4 AND " column " < (?4 || char(1114111))"
+
 const struct sql_read sql_session_reads[] = {
     {VERB_SESSION_BY_HANDLE,
      &sql_session,
@@ -211,6 +214,17 @@ const struct sql_read sql_session_reads[] = {
        [PAGE_LIVE + PAGE_OWNER] = PG_PAGE(PG_ONE_OWNER, "AND " LIVE " "),
        [PAGE_ENDED] = PG_PAGE("", ""),
        [PAGE_ENDED + PAGE_OWNER] = PG_PAGE(PG_ONE_OWNER, "")}}},
+    {VERB_SESSIONS_NAMED,
+     &sql_session,
+     {{ARG_TENANT}, {ARG_OWNER}, {ARG_WIDE}, CALL_ARG(ARG_NAME, name), {ARG_LIMIT}},
+     NULL,
+     {{"SELECT @ FROM edge_mcp_sessions WHERE " SQ_VISIBLE " AND ?4 <> '' AND rowid IN ("
+       "SELECT rowid FROM edge_mcp_sessions WHERE tenant_id = ?1 AND " SQ_BEGINS(
+           "session_id") " UNION ALL SELECT rowid FROM edge_mcp_sessions WHERE tenant_id = ?1 "
+                         "AND " SQ_BEGINS("id") ") ORDER BY id LIMIT ?5"},
+      {"SELECT @ FROM mcp.edge_mcp_sessions WHERE " PG_VISIBLE
+       " AND $4::text <> '' AND (starts_with(session_id, $4) OR starts_with(id::text, $4)) "
+       "ORDER BY id LIMIT $5::bigint"}}},
     {VERB_SEALED_PAGE,
      &sql_session,
      {CALL_ARG(ARG_UUID_AFTER, after), {ARG_LIMIT}},

@@ -26,6 +26,7 @@ struct store;
     X(TRANSPORT_GET, transport_get, ROW)                                                           \
     X(LINKS_OF, links_of, ROWS)                                                                    \
     X(SESSIONS_PAGE, sessions_page, PAGE)                                                          \
+    X(SESSIONS_NAMED, sessions_named, PAGE)                                                        \
     X(SESSION_TOTALS, session_totals, OTHER)                                                       \
     X(EXECUTIONS_PAGE, executions_page, PAGE)                                                      \
     X(CONTEXT_GET, context_get, ROW)                                                               \
@@ -171,6 +172,18 @@ must_check static inline bool store_sessions_page(struct store *s, const struct 
 {
     return store_rows(s,
                       &(struct store_call){VERB_SESSIONS_PAGE, .who = who, .filter = filter,
+                                           .limit = limit, .mem = mem},
+                      ret_rows, ret_n, err);
+}
+/* Sessions of the same, whose handle or row id begins with `start`; none for an empty `start`.  By
+ * row id. */
+must_check static inline bool store_sessions_named(struct store *s, const struct principal *who,
+                                                   struct str start, unsigned limit,
+                                                   struct arena *mem, struct session_row **ret_rows,
+                                                   size_t *ret_n, struct error *err)
+{
+    return store_rows(s,
+                      &(struct store_call){VERB_SESSIONS_NAMED, .who = who, .name = start,
                                            .limit = limit, .mem = mem},
                       ret_rows, ret_n, err);
 }

@@ -407,6 +407,43 @@ TEST(test_sessions_page__shows_the_tenant_to_who_reaches_it_and_their_own_to_oth
     on_every_store(pages_go_newest_first);
 }
 
+static size_t named(struct fixture *f, const struct principal *who, const char *start,
+                    struct session_row **ret)
+{
+    size_t n = 77;
+    check(f, store_sessions_named(f->store, who, str_of(start), 200, f->mem, ret, &n, &f->err));
+    return n;
+}
+
+static void beginnings_find_sessions(struct fixture *f)
+{
+    struct principal auditor = {STR("acme"), STR("user:zoe"), ROLE_AUDITOR, .tenant_wide = true};
+    struct session_row *rows = NULL;
+
+    create(f, &alice, 1);
+    create(f, &alice, 12);
+    create(f, &bob, 3);
+    create(f, &alice_elsewhere, 4);
+    assert_int_equal(named(f, &auditor, "ses_", &rows), 3);
+    assert_str(rows[0].id, ID "000001");
+    assert_int_equal(named(f, &auditor, "ses_1", &rows), 2);
+    assert_int_equal(named(f, &auditor, "ses_12", &rows), 1);
+    assert_str(rows[0].id, ID "000012");
+    assert_int_equal(named(f, &auditor, ID "00000", &rows), 2);
+    assert_int_equal(named(f, &auditor, ID "000003", &rows), 1);
+    assert_int_equal(named(f, &alice, "ses_", &rows), 2);
+    assert_int_equal(named(f, &alice, ID "000003", &rows), 0);
+    /* A beginning is text, not a pattern. */
+    assert_int_equal(named(f, &auditor, "se__", &rows), 0);
+    assert_int_equal(named(f, &auditor, "%", &rows), 0);
+    assert_int_equal(named(f, &auditor, "ses_123", &rows), 0);
+    assert_int_equal(named(f, &auditor, "", &rows), 0);
+}
+TEST(test_sessions_named__finds_by_the_beginning_of_a_handle_or_id)
+{
+    on_every_store(beginnings_find_sessions);
+}
+
 static void pages_are_bounded(struct fixture *f)
 {
     struct session_row *rows = NULL;
