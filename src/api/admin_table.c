@@ -195,6 +195,33 @@ const struct api_param audit_execution_params[] = {
     {0},
 };
 
+const struct api_param session_details_params[] = {
+    PARAM_USER_TENANT,
+    {.name = "status",
+     .in = "query",
+     .type = "string",
+     .default_text = "active,idle",
+     .help = "Statuses, separated by commas (active, idle, expired, terminated), or all."},
+    QUERY_TEXT("client", "Only sessions whose client has this client_name or client_type."),
+    QUERY_TEXT("server", "Only sessions that have used this server."),
+    QUERY_TEXT("user", "Only sessions of this user, or of this key, by its name or id."),
+    PARAM_LIMIT,
+    PARAM_CURSOR,
+    {0},
+};
+const struct api_param session_detail_params[] = {
+    {.name = "id",
+     .in = "path",
+     .type = "string",
+     .is_required = true,
+     .min = 1,
+     .max = 255,
+     .help = "The session_id, the id of the row, or at least 4 characters that only one session "
+             "begins with."},
+    PARAM_USER_TENANT,
+    {0},
+};
+
 /* Answers. */
 
 #define TOO_LARGE                                                                                  \
@@ -222,6 +249,12 @@ const struct api_answer secret_put_answers[] = {
     {0}};
 const struct api_answer secret_remove_answers[] = {
     {204, NULL, "The secret is removed. Servers that use it do not start any more."}, {0}};
+
+const struct api_answer session_details_answers[] = {
+    {200, "SessionDetailList",
+     "A page, newest first. It may be short or empty even if there is a next_cursor."},
+    {0}};
+const struct api_answer session_detail_answers[] = {{200, "SessionDetail", "The session."}, {0}};
 
 const struct api_answer servers_answers[] = {{200, "ServerList", "A page of servers."}, {0}};
 const struct api_answer server_answers[] = {{200, "Server", "The server."}, {0}};
@@ -328,6 +361,58 @@ const struct api_member secret_list_members[] = {
     {"secrets", "array", "Secret", true, NULL, NULL, "The secrets, ordered by name."}, {0}};
 const struct api_member key_list_members[] = {
     {"keys", "array", "Key", true, NULL, NULL, "The keys, ordered by id."}, PAGE_MEMBERS, {0}};
+
+static const char *const session_statuses[] = {"active", "idle", "expired", "terminated", NULL};
+static const char *const session_origins[] = {"rest",  "tool",     "transport", "derived",
+                                              "keyed", "injected", NULL};
+const struct api_member session_detail_members[] = {
+    {"id", "string", NULL, true, "uuid", NULL, "Id of the row."},
+    {"session_id", "string", NULL, true, NULL, NULL,
+     "Name of the session; for MCP clients it is also the handle."},
+    {"tenant_id", "string", NULL, true, NULL, NULL, "Tenant of the session."},
+    {"status", "string", NULL, true, NULL, session_statuses, "Current status."},
+    {"origin", "string", NULL, true, NULL, session_origins, "How the session was created."},
+    {"carrier", "string", NULL, false, NULL, NULL, "The part of a request that names the session."},
+    {"owner", "string", NULL, true, NULL, NULL, "Owner, inside the tenant."},
+    {"user_name", "string", NULL, false, NULL, NULL, "Name of the user."},
+    {"key_name", "string", NULL, false, NULL, NULL, "Name of the key, else its id."},
+    {"edge_mcp_id", "string", NULL, true, NULL, NULL, "Node that the client is connected to."},
+    {"client_name", "string", NULL, false, NULL, NULL, "Name that the client gives itself."},
+    {"client_type", "string", NULL, false, NULL, NULL, "Kind of the client."},
+    {"client_version", "string", NULL, false, NULL, NULL, "Version of the client."},
+    {"servers", "array", NULL, true, NULL, NULL, "Servers that have a link to the session."},
+    {"tool_execution_count", "integer", NULL, true, NULL, NULL, "Number of tool executions."},
+    {"total_tokens_used", "integer", NULL, true, NULL, NULL, "Number of tokens used."},
+    {"created_at", "string", NULL, true, "date-time", NULL, "Time of creation."},
+    {"last_activity_at", "string", NULL, true, "date-time", NULL, "Time of the last use."},
+    {"expires_at", "string", NULL, false, "date-time", NULL, "Time of expiry."},
+    {"terminated_at", "string", NULL, false, "date-time", NULL, "Time of the end."},
+    {"termination_reason", "string", NULL, false, NULL, NULL, "Reason of the end."},
+    {"session_age", "integer", NULL, true, NULL, NULL, "Seconds since creation."},
+    {"links", "array", "SessionLink", false, NULL, NULL, "The links; not in a list."},
+    {"toolsets", "array", NULL, false, NULL, NULL, "Enabled toolsets; not in a list."},
+    {"connection_metadata", "object", NULL, false, NULL, NULL,
+     "Metadata of the client; not in a list."},
+    {"core_session_id", "string", NULL, false, NULL, NULL,
+     "Session of another system; not in a list."},
+    {"context_id", "string", NULL, false, "uuid", NULL,
+     "Id of the context document; not in a list."},
+    {"context_bytes", "integer", NULL, false, NULL, NULL,
+     "Size of the context document; not in a list."},
+    {0},
+};
+const struct api_member session_detail_list_members[] = {
+    {"sessions", "array", "SessionDetail", true, NULL, NULL, "The rows, newest first."},
+    PAGE_MEMBERS,
+    {0}};
+const struct api_member session_link_members[] = {
+    {"server", "string", NULL, true, NULL, NULL, "Name of the server."},
+    {"is_live", "boolean", NULL, true, NULL, NULL, "Whether the link is open."},
+    {"opened_at", "string", NULL, true, "date-time", NULL, "Time when the link was opened."},
+    {"ended_at", "string", NULL, false, "date-time", NULL, "Time when the link ended."},
+    {"end_reason", "string", NULL, false, NULL, NULL, "Reason of the end."},
+    {0},
+};
 
 static const char *const server_states[] = {"healthy", "unknown",     "degraded",
                                             "down",    "not running", NULL};

@@ -23,9 +23,11 @@
             "Time of expiry, if the sign-in is not refreshed before."                              \
     }
 
-extern const struct api_param secret_params[];
+extern const struct api_param secret_params[], session_details_params[], session_detail_params[];
 extern const struct api_answer secrets_answers[], secret_put_answers[], secret_remove_answers[];
-extern const struct api_member secret_members[], secret_list_members[];
+extern const struct api_answer session_details_answers[], session_detail_answers[];
+extern const struct api_member secret_members[], secret_list_members[], session_detail_members[],
+    session_detail_list_members[], session_link_members[];
 extern const struct api_param keys_params[], key_params[], page_params[], server_params[],
     server_page_params[], server_logs_params[], diff_params[], account_params[],
     account_login_params[], events_params[], audit_executions_params[], audit_execution_params[];

@@ -211,6 +211,11 @@ void api_get_session_by_id(struct api_call *c);
 void api_patch_session(struct api_call *c);
 void api_end_session(struct api_call *c);
 void api_session_metrics(struct api_call *c);
+/* Reads ?status= as 1 << enum session_status, 0 for all. */
+must_check bool api_query_statuses(struct api_call *c, unsigned if_absent, unsigned *ret);
+/* session_details.c */
+void api_list_session_details(struct api_call *c);
+void api_session_details(struct api_call *c);
 /* session_verbs.c */
 void api_use_session(struct api_call *c);
 void api_validate_session(struct api_call *c);

@@ -25,33 +25,6 @@ struct events_job {
     struct str link;
 };
 
-/* Every filter is part of what a cursor belongs to. */
-static struct str about_query(const struct api_call *c, const char *list)
-{
-    struct str query = c->http->head->query, about = str_of(list);
-
-    while (query.n) {
-        struct str pair = str_split(&query, '&');
-        if (!str_starts(pair, STR("cursor=")) && !str_starts(pair, STR("limit=")))
-            about = arena_printf(c->mem, "%.*s&%.*s", STR_ARG(about), STR_ARG(pair));
-    }
-    return about;
-}
-
-/* The URL of this page without its cursor. */
-static struct str own_url(const struct api_call *c, const char *path)
-{
-    struct str query = c->http->head->query, url = arena_printf(c->mem, "%s?", path);
-
-    while (query.n) {
-        struct str pair = str_split(&query, '&');
-        if (pair.n && !str_starts(pair, STR("cursor=")))
-            url = arena_printf(c->mem, "%.*s%s%.*s", STR_ARG(url),
-                               url.p[url.n - 1] == '?' ? "" : "&", STR_ARG(pair));
-    }
-    return url;
-}
-
 /* ?cursor= as the event that the page before ended with; 0: none.  false: the refusal was sent. */
 static bool read_cursor(struct api_call *c, struct str about, int64_t *ret)
 {
@@ -109,7 +82,7 @@ static bool read_events_query(struct api_call *c, struct events_job *e)
         api_refuse(c, err.code, "%s", err.text);
         return false;
     }
-    e->place.about = about_query(c, "events");
+    e->place.about = page_about(c, "events");
     if (!api_tenant(c, e->filter.tenant, &e->filter.tenant) ||
         !read_cursor(c, e->place.about, &from))
         return false;
@@ -129,7 +102,7 @@ void api_list_events(struct api_call *c)
         api_job_drop(&e->j);
         return;
     }
-    e->place.url = own_url(c, "/api/v1/audit/events");
+    e->place.url = page_url(c, "/api/v1/audit/events");
     e->read = (struct read_job){.run = run_events, .done = on_events};
     if (!lane_query(c->sv->lanes, &e->read))
         api_job_busy(&e->j);
@@ -239,7 +212,7 @@ static bool read_executions_query(struct api_call *c, struct executions_job *x)
     int64_t from, limit;
 
     f->events.kind = -1;
-    x->place.about = about_query(c, "executions");
+    x->place.about = page_about(c, "executions");
     if (!api_query(c, "tenant", &tenant) || !api_tenant(c, tenant, &f->events.tenant) ||
         !api_query(c, "server", &f->events.server) || !api_query(c, "tool", &f->events.tool) ||
         !api_query(c, "session", &f->session) || !api_query(c, "outcome", &f->outcome) ||
@@ -262,7 +235,7 @@ void api_list_audit_executions(struct api_call *c)
         api_job_drop(&x->j);
         return;
     }
-    x->place.url = own_url(c, "/api/v1/audit/executions");
+    x->place.url = page_url(c, "/api/v1/audit/executions");
     x->read = (struct read_job){.run = run_executions, .done = on_executions};
     if (!lane_query(c->sv->lanes, &x->read))
         api_job_busy(&x->j);

@@ -60,7 +60,7 @@ bool body_read_text(const struct js_binding *b, const struct js_field *f,
 bool session_id_is_fit(struct str id)
 {
     static const struct str reserved[] = {
-        {"metrics", 7}, {"by-id", 5}, {"import", 6}, {"active", 6}};
+        {"metrics", 7}, {"by-id", 5}, {"import", 6}, {"active", 6}, {"details", 7}};
 
     if (!id.n || id.n > SESSION_ID_MAX)
         return false;
@@ -87,7 +87,7 @@ static bool read_session_id(const struct js_binding *b, const struct js_field *f
     if (!text.p || !session_id_is_fit(text))
         return js_bind_fault(b, value, err,
                              "\"%s\" must be 1 to %d visible ASCII characters without / ? # %% and "
-                             "\\, and none of: metrics, by-id, import, active",
+                             "\\, and none of: metrics, by-id, import, active, details",
                              f->name, SESSION_ID_MAX);
     *(struct str *)place = text;
     return true;

@@ -67,6 +67,17 @@ bool api_tenant(struct api_call *c, struct str asked, struct str *ret)
     return false;
 }
 
+bool api_own_tenant(struct api_call *c)
+{
+    struct str asked, tenant;
+
+    if (!api_query(c, "tenant", &asked) || !api_tenant(c, asked, &tenant))
+        return false;
+    if (tenant.n)
+        c->who.tenant = tenant;
+    return true;
+}
+
 bool api_page(struct api_call *c, struct str about, int64_t *ret_limit, struct str *ret_after)
 {
     struct str cursor;

@@ -30,6 +30,9 @@ bool api_is_local(const struct api_call *c);
 /* The tenant that the caller names in `asked`, or may reach without a name; absent: every tenant,
  * for the local admin alone.  false: it is not the caller's; the refusal was sent. */
 must_check bool api_tenant(struct api_call *c, struct str asked, struct str *ret);
+/* For an operation on one tenant: reads ?tenant=.  The local admin then acts in that tenant, and
+ * others may name only their own.  false: the refusal was sent. */
+must_check bool api_own_tenant(struct api_call *c);
 /* Reads ?limit= and ?cursor= of a list.  *ret_after is the row that the page before ended with;
  * absent: the first page.  false: the refusal was sent. */
 must_check bool api_page(struct api_call *c, struct str about, int64_t *ret_limit,

@@ -131,7 +131,7 @@ static void write_value(struct js_writer *w, const struct api_member *m)
     } else if (is_string) {
         js_string(w, m->format ? STR("2026-11-15T12:00:00.000Z") : str_of(m->help));
     } else {
-        js_raw_value(w, is_bool ? STR("true") : STR("1"));
+        js_raw_value(w, is_array ? STR("[]") : is_bool ? STR("true") : STR("1"));
     }
 }
 

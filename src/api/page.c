@@ -30,6 +30,31 @@ struct str page_end(const struct page_place *p, struct js_writer *w, size_t coun
     return link;
 }
 
+struct str page_about(const struct api_call *c, const char *list)
+{
+    struct str query = c->http->head->query, about = str_of(list);
+
+    while (query.n) {
+        struct str pair = str_split(&query, '&');
+        if (!str_starts(pair, STR("cursor=")) && !str_starts(pair, STR("limit=")))
+            about = arena_printf(c->mem, "%.*s&%.*s", STR_ARG(about), STR_ARG(pair));
+    }
+    return about;
+}
+
+struct str page_url(const struct api_call *c, const char *path)
+{
+    struct str query = c->http->head->query, url = arena_printf(c->mem, "%s?", path);
+
+    while (query.n) {
+        struct str pair = str_split(&query, '&');
+        if (pair.n && !str_starts(pair, STR("cursor=")))
+            url = arena_printf(c->mem, "%.*s%s%.*s", STR_ARG(url),
+                               url.p[url.n - 1] == '?' ? "" : "&", STR_ARG(pair));
+    }
+    return url;
+}
+
 bool page_refuse_cursor(struct api_call *c)
 {
     api_refuse(c, ERR_BAD_CURSOR,

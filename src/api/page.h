@@ -21,6 +21,10 @@ struct page_place {
  * row of this page; absent: no page follows. */
 struct str page_end(const struct page_place *p, struct js_writer *w, size_t count, struct str last,
                     struct arena *mem);
+/* What a cursor of this list belongs to: the list and every filter of its query. */
+struct str page_about(const struct api_call *c, const char *list);
+/* The URL of this page without its cursor. */
+struct str page_url(const struct api_call *c, const char *path);
 /* Refuses a cursor that was changed or belongs to another caller or list; returns false. */
 bool page_refuse_cursor(struct api_call *c);
 

@@ -2,6 +2,7 @@
 /* /sessions: create, list, get, change, end, totals. */
 #include "api/bodies.h"
 #include "api/cursor.h"
+#include "api/job.h"
 #include "api/page.h"
 #include "api/tags.h"
 
@@ -274,6 +275,16 @@ static bool read_client_type(struct api_call *c, struct str *ret)
     return false;
 }
 
+bool api_query_statuses(struct api_call *c, unsigned if_absent, unsigned *ret)
+{
+    struct str text;
+
+    if (!api_query(c, "status", &text))
+        return false;
+    *ret = if_absent;
+    return !text.p || read_statuses(c, text, ret);
+}
+
 static bool read_listing(struct api_call *c, struct listing *l, unsigned statuses)
 {
     struct str status, type, cursor;
@@ -477,7 +488,7 @@ void api_end_session(struct api_call *c)
 {
     struct str reason;
 
-    if (!api_query(c, "reason", &reason))
+    if (!api_query(c, "reason", &reason) || !api_own_tenant(c))
         return;
     if (reason.n > REASON_MAX) {
         api_refuse(c, ERR_BAD_INPUT, "?reason= is at most %d bytes", REASON_MAX);

@@ -77,6 +77,15 @@ static struct str client_of(struct who_names *w, struct str tenant, struct str s
     return *client;
 }
 
+void who_owner(struct who_names *w, struct str tenant, struct str owner, struct str *ret_user,
+               struct str *ret_key)
+{
+    const struct owner_names *names = owner_of(w, tenant, owner);
+
+    *ret_user = names->user;
+    *ret_key = names->key;
+}
+
 void who_fill(struct who_names *w, struct execution *x)
 {
     const struct event_row *e = &x->event;

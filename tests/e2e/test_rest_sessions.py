@@ -58,7 +58,7 @@ def test_create__takes_the_clients_name(rest, name):
     refused(api.post('/sessions', {'edge_mcp_id': 'e', 'session_id': name}), 409, 'session_exists', 'session already exists')
 
 
-@pytest.mark.parametrize('name', ['x' * 256, 'a b', 'a/b', 'a?b', 'a#b', 'a%b', 'é', 'a\n', 'metrics', 'by-id', 'import', '.', '..', 7])
+@pytest.mark.parametrize('name', ['x' * 256, 'a b', 'a/b', 'a?b', 'a#b', 'a%b', 'é', 'a\n', 'metrics', 'by-id', 'import', 'details', '.', '..', 7])
 def test_create__refuses_names_no_path_can_say(rest, name):
     refused(rest().post('/sessions', {'edge_mcp_id': 'e', 'session_id': name}), 400, 'bad_input')
 

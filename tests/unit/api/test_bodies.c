@@ -30,6 +30,7 @@ TEST(test_session_id__is_visible_ascii_that_a_path_can_hold)
     assert_true(session_id_is_fit(STR("Metrics")));
     assert_false(session_id_is_fit(STR("metrics")));
     assert_false(session_id_is_fit(STR("by-id")));
+    assert_false(session_id_is_fit(STR("details")));
     assert_false(session_id_is_fit(STR("import")));
     assert_false(session_id_is_fit(STR("")));
     assert_false(session_id_is_fit(STR("..")));
