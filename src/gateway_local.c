@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start and stop order of the parts that a command needs.
  *
- *   to change: data directory → storage.c: store, writer, chain → lanes → identity → audit
+ *   to change: data directory → storage.c: store, writer, chain → lanes → audit → sessions →
+ *              registry → identity
  *   to read:   read-only connections → lanes without a writer → identity */
 #include "gateway_local.h"
 
@@ -16,6 +17,8 @@
 #include "front/front.h"
 #include "http/server.h"
 #include "identity/identity.h"
+#include "session/registry.h"
+#include "session/session.h"
 #include "storage.h"
 
 #include <errno.h>
@@ -35,6 +38,26 @@ struct gateway_local {
     bool anchored;
     void (*on_pipe)(int signum); /* SIGPIPE as the command had it */
 };
+
+/* To end sessions.  Their servers run in no process here, so there are no links to close. */
+static void start_sessions(struct gateway_local *g)
+{
+    struct api_services *sv = &g->api;
+    const struct writer_row *writer = storage_writer(g->storage);
+    struct sessions_config sessions = {.lanes = sv->lanes,
+                                       .node = writer->node,
+                                       .writer = writer->number,
+                                       .max_resident = 1,
+                                       .is_shared = storage_is_shared(g->storage)};
+
+    sv->sessions = sessions_new(&sessions);
+    struct registry_config registry = {.loop = sv->loop,
+                                       .lanes = sv->lanes,
+                                       .sessions = sv->sessions,
+                                       .audit = sv->audit,
+                                       .is_shared = sessions.is_shared};
+    sv->registry = registry_new(&registry);
+}
 
 static bool open_for_changes(struct gateway_local *g, struct error *err)
 {
@@ -66,6 +89,7 @@ static bool open_for_changes(struct gateway_local *g, struct error *err)
         .anchor_file = datadir_path(g->options.data_dir, "audit-anchors.jsonl", g->mem),
     };
     g->api.audit = audit_new(&audit);
+    start_sessions(g);
     return true;
 }
 
@@ -164,6 +188,9 @@ void gateway_local_close(struct gateway_local *g)
     if (g->front.identity)
         identity_stop(g->front.identity);
     lanes_free(g->api.lanes);
+    registry_free(g->api.registry);
+    if (g->api.sessions)
+        sessions_free(g->api.sessions);
     identity_free(g->front.identity);
     keyring_free(g->api.keyring);
     if (g->api.audit)

@@ -241,6 +241,25 @@ static const struct cli_flag servers_flags[] = {
     QUIET_FLAG,
     END,
 };
+static const struct cli_flag sessions_flags[] = {
+    {"--status", "LIST",
+     "only sessions with this status: active, idle, expired, terminated, several with commas, or "
+     "all (list, watch; default: active,idle)"},
+    {"--client", "NAME", "only sessions of this client, by its name or type (list, watch)"},
+    {"--server", "NAME", "only sessions that have used this server (list, watch)"},
+    {"--user", "NAME", "only sessions of this user or key, by its name or id (list, watch)"},
+    {"--limit", "N", "print at most this many, the newest (list, watch; default: 50)"},
+    {"-n", "N", "number of calls to print (show; default: 10)"},
+    {"--reason", "TEXT", "reason to record (end; default: ended by an administrator)"},
+    {"--yes", NULL, "do not ask (end)"},
+    {"--tenant", "NAME", "tenant of the sessions (default: default; with --url that of the key)"},
+    UTC_FLAG,
+    DATA_FLAG,
+    URL_FLAG,
+    JSON_FLAG,
+    QUIET_FLAG,
+    END,
+};
 static const struct cli_flag db_flags[] = {
     {"--dry-run", NULL, "print the SQL that would run, and change nothing"},
     {"--to", "N", "schema to go back to (rollback; default: the one before)"},
@@ -435,6 +454,17 @@ static const struct cli_command own[] = {
         .examples = {"holdfast servers diff files", "holdfast servers approve files read_file"},
         .flags = servers_flags,
         .run = cmd_servers,
+    },
+    {
+        .name = "sessions",
+        .group = "Look",
+        .usage = "list | show ID | watch | end ID [--reason TEXT] [--yes]",
+        .summary = "List the sessions of clients, show one with its newest calls, watch them, or "
+                   "end one.",
+        .examples = {"holdfast sessions list --client claude-code",
+                     "holdfast sessions show ses_Heefe51k"},
+        .flags = sessions_flags,
+        .run = cmd_sessions,
     },
     {
         .name = "db",

@@ -4,6 +4,7 @@
 
 #include "gateway_local.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,6 +149,10 @@ struct str source_encoded(struct str text, struct arena *mem)
 
     for (size_t i = 0; i < text.n; i++) {
         unsigned char b = (unsigned char)text.p[i];
+        if (isalnum(b) || (b && strchr("-._~", b))) {
+            *at++ = (char)b;
+            continue;
+        }
         *at++ = '%';
         *at++ = hex[b >> 4];
         *at++ = hex[b & 15];

@@ -49,7 +49,8 @@ must_check bool source_parse(struct str json, struct arena *mem, struct js_doc *
 /* The text of a member, in mem; "" when the object has no such text. */
 struct str source_text(const struct js_doc *doc, const struct js_node *object, const char *name,
                        struct arena *mem);
-/* Text as a value of a query, or as a part of a path, in mem.  Every byte is encoded. */
+/* Text as a value of a query, or as a part of a path, in mem.  All bytes are encoded but letters,
+ * digits and -._~ (a path with an encoded dot is refused). */
 struct str source_encoded(struct str text, struct arena *mem);
 
 #endif

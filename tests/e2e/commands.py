@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an operator has: commands, the control socket, /proc, and the events read whole."""
+import fcntl
 import json
 import os
 import pty
 import socket
+import struct
 import subprocess
+import termios
 
 import harness
 import pytest
@@ -17,6 +20,27 @@ def open_pty():
         return pty.openpty()
     except OSError as none:
         return pytest.skip(f'this machine has no pseudo-terminal to give: {none}')
+
+
+def on_terminal(hf, *args, keys=b'', status=0, **env):
+    """What a terminal of 80 columns gets from a command; `keys` are typed before it asks."""
+    ours, theirs = open_pty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))
+    full = {k: v for k, v in command_env(hf).items() if k not in ('COLUMNS', 'NO_COLOR')}
+    with subprocess.Popen([harness.BINARY, *args, '--quiet', '--data', hf.data], stdin=theirs, stdout=theirs, cwd=hf.folder,
+                          stderr=subprocess.PIPE, env={**full, 'TERM': 'xterm', 'PAGER': '', **env}) as process:
+        os.close(theirs)
+        out = b''
+        os.write(ours, keys)
+        try:
+            while chunk := os.read(ours, 65536):
+                out += chunk
+        except OSError:
+            pass  # the other end is closed
+        os.close(ours)
+        told = process.stderr.read().decode()
+        assert process.wait(DEADLINE_S) == status, told
+    return out.decode().replace('\r\n', '\n')
 
 
 class UnixConnection(Connection):

@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading the record as a person: who did what, on a terminal of 80 columns, without colour too."""
-import fcntl
 import json
-import os
-import struct
-import subprocess
-import termios
 
 import pytest
 
 import harness
-from commands import command_env, open_pty, run, run_json
+from commands import on_terminal, run, run_json
 
 
 @pytest.fixture(scope='module')
@@ -24,25 +19,6 @@ def hf(tmp_path_factory):
     client.call('fail', {})
     yield hf
     hf.close()
-
-
-def on_terminal(hf, *args, **env):
-    """What a terminal of 80 columns gets."""
-    ours, theirs = open_pty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))
-    full = {k: v for k, v in command_env(hf).items() if k not in ('COLUMNS', 'NO_COLOR')}
-    with subprocess.Popen([harness.BINARY, *args, '--quiet', '--data', hf.data], stdin=theirs, stdout=theirs,
-                          stderr=subprocess.PIPE, env={**full, 'TERM': 'xterm', 'PAGER': '', **env}) as process:
-        os.close(theirs)
-        out = b''
-        try:
-            while chunk := os.read(ours, 65536):
-                out += chunk
-        except OSError:
-            pass  # the other end is closed
-        os.close(ours)
-        assert process.wait(harness.DEADLINE_S) == 0, process.stderr.read()
-    return out.decode().replace('\r\n', '\n')
 
 
 def test_tail__is_a_story_with_names_and_arguments(hf):

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holdfast sessions list|show|watch|end: a client of /api/v1/sessions and, for the calls of a
+ * session, of /api/v1/audit/executions. */
+#include "cli/cli.h"
+
+#include "audit/executions.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/audit_list.h"
+#include "cli/audit_view.h"
+#include "cli/inventory.h"
+#include "cli/sessions_list.h"
+#include "cli/sessions_view.h"
+#include "cli/sessions_watch.h"
+#include "cli/source.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define LIST_DEFAULT 50
+#define CALLS_DEFAULT 10
+#define ROWS_MAX 1000000
+
+struct sessions_cmd {
+    struct cli *cli;
+    bool json, colour;
+    int terminal; /* stdout, also behind a pager */
+    struct source from;
+    struct str tenant;
+    struct sessions_ask ask;
+    struct table table; /* columns == NULL: none yet */
+    struct audit_when when;
+    struct buf out;
+};
+
+struct sessions_verb {
+    const char *name;
+    int n_args;
+    enum source_use use;
+    bool pages; /* through the pager */
+    const char *flags[12];
+    bool (*run)(struct sessions_cmd *c, struct error *err);
+};
+
+/* Writes c->out to stdout and empties it; false when stdout takes no more data. */
+static bool print(struct sessions_cmd *c)
+{
+    struct str text = buf_str(&c->out);
+    bool ok = fwrite(text.p, 1, text.n, stdout) == text.n && fflush(stdout) == 0;
+    buf_reset(&c->out);
+    return ok;
+}
+
+static bool number_flag(const struct cli *cli, const char *name, unsigned otherwise, unsigned *ret,
+                        struct error *err)
+{
+    struct str text = str_of(cli_flag(cli, name));
+    uint64_t value = otherwise;
+
+    if (text.p && (!str_to_u64(text, ROWS_MAX, &value) || value == 0))
+        return error_set(err, ERR_USAGE, "%s takes a number from 1 to %d", name, ROWS_MAX);
+    *ret = (unsigned)value;
+    return true;
+}
+
+/* list, watch */
+
+static const char *const statuses[] = {"active", "idle", "expired", "terminated", "all"};
+
+static bool check_status(struct str list, struct error *err)
+{
+    while (list.p) {
+        struct str word = str_split(&list, ',');
+        struct cli_nearest near = cli_nearest_to(word);
+        size_t i = 0;
+        while (i < countof(statuses) && !str_eq(word, str_of(statuses[i])))
+            cli_nearest_offer(&near, statuses[i++]);
+        if (i == countof(statuses) && near.name)
+            return error_set(err, ERR_USAGE, "there is no status \"%.*s\"; did you mean \"%s\"?",
+                             (int)(word.n < 100 ? word.n : 100), word.p, near.name);
+        if (i == countof(statuses))
+            return error_set(err, ERR_USAGE,
+                             "there is no status \"%.*s\"; --status takes active, idle, expired, "
+                             "terminated, several of them with commas, or all",
+                             (int)(word.n < 100 ? word.n : 100), word.p);
+    }
+    return true;
+}
+
+static bool read_ask(struct sessions_cmd *c, struct error *err)
+{
+    const struct cli *cli = c->cli;
+
+    c->ask = (struct sessions_ask){.status = str_of(cli_flag(cli, "--status")),
+                                   .client = str_of(cli_flag(cli, "--client")),
+                                   .server = str_of(cli_flag(cli, "--server")),
+                                   .user = str_of(cli_flag(cli, "--user")),
+                                   .tenant = c->tenant};
+    return check_status(c->ask.status, err) &&
+           number_flag(cli, "--limit", LIST_DEFAULT, &c->ask.limit, err);
+}
+
+static bool add_session(void *arg, const struct js_doc *doc, const struct js_node *session)
+{
+    struct sessions_cmd *c = arg;
+
+    if (c->json) {
+        buf_addstr(&c->out, js_raw(doc, session));
+        buf_addc(&c->out, '\n');
+        return print(c);
+    }
+    if (!c->table.columns)
+        sessions_view_begin(&c->table, table_terminal_width(c->terminal), c->colour);
+    sessions_view_row(&c->table, doc, session, c->when);
+    return true;
+}
+
+/* Why the list is empty: an unknown server is an error. */
+static bool explain_empty(struct sessions_cmd *c, struct error *err)
+{
+    struct inventory all = {c->cli, &c->from};
+    struct str tenant = c->tenant.p ? c->tenant : STR("default");
+
+    if (c->ask.server.p && !inventory_has_server(&all, c->ask.server, err))
+        return false;
+    if (c->ask.client.p || c->ask.server.p || c->ask.user.p)
+        fprintf(stderr, "no sessions match; use fewer flags, or --status all for ended ones too\n");
+    else if (c->from.place.data_dir.p)
+        fprintf(stderr,
+                "tenant %.*s has no such sessions; --status all shows ended ones too, "
+                "--tenant NAME those of another tenant\n",
+                STR_ARG(tenant));
+    else
+        fprintf(stderr, "there are no such sessions; --status all shows ended ones too\n");
+    return true;
+}
+
+static bool run_list(struct sessions_cmd *c, struct error *err)
+{
+    bool more = false, any;
+
+    if (!read_ask(c, err) || !sessions_list(c->from.control, &c->ask, add_session, c, &more, err))
+        return false;
+    if (c->json)
+        return true;
+    any = c->table.columns != NULL;
+    if (any)
+        table_print(&c->table, &c->out);
+    print(c);
+    if (more)
+        fprintf(stderr, "these are the newest %u sessions; --limit N shows more\n", c->ask.limit);
+    return any || explain_empty(c, err);
+}
+
+static bool run_watch(struct sessions_cmd *c, struct error *err)
+{
+    struct sessions_watch watch = {.ask = &c->ask,
+                                   .json = c->json,
+                                   .utc = c->when.utc,
+                                   .colour = c->colour,
+                                   .width = c->json ? 0 : table_terminal_width(c->terminal)};
+
+    watch.control = c->from.control;
+    return read_ask(c, err) && sessions_watch(&watch, err);
+}
+
+/* show */
+
+static bool read_session(struct sessions_cmd *c, struct str *ret_json, struct js_doc *ret,
+                         struct error *err)
+{
+    return sessions_get(c->from.control, str_of(c->cli->args[1]), c->tenant, c->cli->mem, ret_json,
+                        err) &&
+           source_parse(*ret_json, c->cli->mem, ret, err);
+}
+
+/* The newest calls, newest first. */
+static bool read_calls(struct sessions_cmd *c, const struct js_doc *doc, struct execution **ret,
+                       size_t *ret_n, struct error *err)
+{
+    struct audit_list_ask ask = {.session = source_text(doc, js_root(doc), "id", c->cli->mem)};
+
+    return number_flag(c->cli, "-n", CALLS_DEFAULT, &ask.limit, err) &&
+           audit_list(c->from.control, &ask, c->cli->mem, ret, ret_n, err);
+}
+
+static void add_json(struct sessions_cmd *c, struct str json, const struct execution *rows,
+                     size_t n)
+{
+    buf_add(&c->out, json.p, json.n - 1); /* without its closing brace */
+    buf_addz(&c->out, ",\"calls\":[");
+    for (size_t i = 0; i < n; i++) {
+        struct js_writer w;
+        buf_addz(&c->out, i ? "," : "");
+        js_begin(&w, &c->out);
+        execution_to_json(&rows[i], &w);
+    }
+    buf_addz(&c->out, "]}\n");
+}
+
+/* As `holdfast tail` prints them: the newest is the last. */
+static void add_calls(struct sessions_cmd *c, const struct execution *rows, size_t n)
+{
+    if (!n)
+        return;
+    audit_view_begin(&c->table, AUDIT_VIEW_STORY, table_terminal_width(c->terminal), c->colour);
+    for (size_t i = n; i-- > 0;)
+        audit_view_story_row(&c->table, &rows[i], c->when);
+    buf_addc(&c->out, '\n');
+    table_print(&c->table, &c->out);
+}
+
+static bool run_show(struct sessions_cmd *c, struct error *err)
+{
+    struct execution *rows = NULL;
+    struct str json = STR_NONE;
+    struct js_doc doc;
+    size_t n = 0;
+
+    if (!read_session(c, &json, &doc, err) || !read_calls(c, &doc, &rows, &n, err))
+        return false;
+    if (c->json) {
+        add_json(c, json, rows, n);
+    } else {
+        sessions_view_one(&c->out, &doc, js_root(&doc), c->when, c->colour);
+        add_calls(c, rows, n);
+    }
+    print(c);
+    return true;
+}
+
+/* end */
+
+/* The handle for a message: it comes from a client. */
+static struct str shown(struct sessions_cmd *c, struct str text)
+{
+    struct buf out;
+
+    buf_init(&out, 4096);
+    log_escape(&out, text, 255);
+    struct str copy = arena_dup(c->cli->mem, buf_str(&out));
+    buf_release(&out);
+    return copy;
+}
+
+static bool confirm(struct sessions_cmd *c, const struct js_doc *doc, bool *ret_yes,
+                    struct error *err)
+{
+    struct arena *mem = c->cli->mem;
+    struct str answer, client = source_text(doc, js_root(doc), "client_name", mem);
+
+    *ret_yes = true;
+    if (cli_flag(c->cli, "--yes"))
+        return true;
+    if (!terminal_is_there())
+        return error_set(err, ERR_USAGE,
+                         "nobody can be asked here, because this is not a terminal; add --yes to "
+                         "end the session");
+    answer = terminal_line(
+        arena_printf(mem, "End session %.*s (%.*s%sof %.*s)? Its servers lose its state. [y/N] ",
+                     STR_ARG(shown(c, source_text(doc, js_root(doc), "session_id", mem))),
+                     STR_ARG(shown(c, client)), client.n ? ", " : "",
+                     STR_ARG(shown(c, sessions_view_who(doc, js_root(doc), mem))))
+            .p,
+        mem);
+    *ret_yes = answer.n && (answer.p[0] | 32) == 'y';
+    return true;
+}
+
+static bool end_session(struct sessions_cmd *c, struct str handle, struct error *err)
+{
+    struct arena *mem = c->cli->mem;
+    struct str reason = str_of(cli_flag(c->cli, "--reason")), ignored;
+
+    if (!reason.p)
+        reason = STR("ended by an administrator");
+    return control_ask(
+        c->from.control, "DELETE",
+        arena_printf(mem, "/api/v1/sessions/%.*s?reason=%.*s%s%.*s",
+                     STR_ARG(source_encoded(handle, mem)), STR_ARG(source_encoded(reason, mem)),
+                     c->tenant.p ? "&tenant=" : "", STR_ARG(source_encoded(c->tenant, mem))),
+        STR_NONE, mem, &ignored, err);
+}
+
+static bool run_end(struct sessions_cmd *c, struct error *err)
+{
+    struct arena *mem = c->cli->mem;
+    struct str json = STR_NONE;
+    struct js_doc doc;
+    bool yes = false;
+
+    if (!read_session(c, &json, &doc, err))
+        return false;
+    struct str handle = source_text(&doc, js_root(&doc), "session_id", mem),
+               status = source_text(&doc, js_root(&doc), "status", mem);
+    if (!str_eq(status, STR("active")) && !str_eq(status, STR("idle")))
+        return error_set(err, ERR_CONFLICT, "session %.*s is %.*s already",
+                         STR_ARG(shown(c, handle)), STR_ARG(status));
+    if (!confirm(c, &doc, &yes, err))
+        return false;
+    if (!yes) {
+        fprintf(stderr, "nothing was ended\n");
+        return true;
+    }
+    if (!end_session(c, handle, err))
+        return false;
+    if (c->json)
+        buf_addf(&c->out, "{\"id\":\"%.*s\",\"ended\":true}\n",
+                 STR_ARG(source_text(&doc, js_root(&doc), "id", mem)));
+    else
+        fprintf(stderr, "session %.*s is ended; calls that name it are refused from now on\n",
+                STR_ARG(shown(c, handle)));
+    print(c);
+    return true;
+}
+
+static const struct sessions_verb verbs[] = {
+    {"list",
+     0,
+     SOURCE_READS,
+     true,
+     {"--status", "--client", "--server", "--user", "--limit", "--tenant", "--utc", "--data",
+      "--url", "--json"},
+     run_list},
+    {"show",
+     1,
+     SOURCE_READS,
+     true,
+     {"-n", "--tenant", "--utc", "--data", "--url", "--json"},
+     run_show},
+    {"watch",
+     0,
+     SOURCE_READS,
+     false,
+     {"--status", "--client", "--server", "--user", "--limit", "--tenant", "--utc", "--data",
+      "--url", "--json"},
+     run_watch},
+    {"end",
+     1,
+     SOURCE_CHANGES,
+     false,
+     {"--reason", "--yes", "--tenant", "--data", "--url", "--json"},
+     run_end},
+};
+
+static int run(struct sessions_cmd *c, const struct sessions_verb *v)
+{
+    struct error err;
+
+    c->json = cli_flag(c->cli, "--json") != NULL;
+    c->colour = cli_colour(STDOUT_FILENO);
+    c->terminal = dup(STDOUT_FILENO);
+    c->tenant = str_of(cli_flag(c->cli, "--tenant"));
+    c->when = (struct audit_when){clock_wall_ms(), cli_flag(c->cli, "--utc") != NULL};
+    buf_init(&c->out, SIZE_MAX / 4);
+    bool ok = source_open(c->cli, v->use, &c->from, &err);
+    if (ok && v->pages && !c->json)
+        pager_begin();
+    ok = ok && v->run(c, &err);
+    pager_end();
+    source_close(&c->from);
+    if (c->table.columns)
+        table_release(&c->table);
+    buf_release(&c->out);
+    close(c->terminal);
+    return ok ? 0 : cli_refuse(c->cli, &err);
+}
+
+int cmd_sessions(struct cli *cli)
+{
+    struct sessions_cmd c = {.cli = cli};
+    const struct sessions_verb *v = verbs;
+
+    while (v < verbs + countof(verbs) && (!cli->n_args || strcmp(cli->args[0], v->name) != 0))
+        v++;
+    if (v == verbs + countof(verbs)) {
+        struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
+        for (size_t i = 0; i < countof(verbs); i++)
+            cli_nearest_offer(&near, verbs[i].name);
+        return cli_unknown_verb(cli, &near, "sessions needs one of list, show ID, watch or end ID");
+    }
+    if (cli->n_args != 1 + v->n_args)
+        return cli_usage(cli,
+                         v->n_args ? "sessions %s takes one session: its session_id, its id, or "
+                                     "the beginning of one; see holdfast sessions list"
+                                   : "sessions %s takes flags only",
+                         v->name);
+    const char *flag = cli_flag_beyond(cli, v->flags, countof(v->flags));
+    if (flag)
+        return cli_usage(cli, "sessions %s does not take %s", v->name, flag);
+    return run(&c, v);
+}
