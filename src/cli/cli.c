@@ -32,9 +32,11 @@ const char *cli_flag(const struct cli *cli, const char *name)
 const char *cli_flag_beyond(const struct cli *cli, const char *const *flags, size_t max)
 {
     for (int i = 0; i < cli->n_given; i++) {
-        bool known = strcmp(cli->given[i].name, "--quiet") == 0;
+        const char *name = cli->given[i].name;
+        const char *with = strcmp(name, "--ca") == 0 ? "--url" : name;
+        bool known = strcmp(name, "--quiet") == 0;
         for (size_t k = 0; k < max && flags[k]; k++)
-            known = known || strcmp(flags[k], cli->given[i].name) == 0;
+            known = known || strcmp(flags[k], with) == 0;
         if (!known)
             return cli->given[i].name;
     }

@@ -52,7 +52,8 @@ int cli_main(int argc, char **argv);
  * value. */
 const char *cli_flag(const struct cli *cli, const char *name);
 /* The first given flag that is not in `flags`; NULL: every given flag is.  `flags` has `max`
- * entries or ends with NULL.  --quiet is always allowed. */
+ * entries or ends with NULL.  --quiet is always allowed, and --ca beside
+ * --url. */
 const char *cli_flag_beyond(const struct cli *cli, const char *const *flags, size_t max);
 /* Writes the error to stderr (as JSON with --json) and returns its exit status. */
 int cli_fail(const struct cli *cli, const struct error *err);

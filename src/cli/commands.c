@@ -25,11 +25,14 @@
             "human or json (default: HOLDFAST_LOG_FORMAT, else human on a terminal, json "         \
             "otherwise)"                                                                           \
     }
-#define URL_FLAG                                                                                   \
+#define URL_FLAGS                                                                                  \
+    {"--url", "URL",                                                                               \
+     "ask the Holdfast at this address, such as https://holdfast.example, with the key in "        \
+     "HOLDFAST_KEY (default: the data directory)"},                                                \
     {                                                                                              \
-        "--url", "URL",                                                                            \
-            "ask the Holdfast at this address, with the key in HOLDFAST_KEY (default: the data "   \
-            "directory)"                                                                           \
+        "--ca", "FILE",                                                                            \
+            "PEM file of the authorities to trust with --url (default: SSL_CERT_FILE, else the "   \
+            "system's)"                                                                            \
     }
 #define QUIET_FLAG                                                                                 \
     {                                                                                              \
@@ -153,7 +156,7 @@ static const struct cli_flag audit_flags[] = {
     UTC_FLAG,
     {"--limit", "N", "print at most this many (list, events; default: 50)"},
     DATA_FLAG,
-    URL_FLAG,
+    URL_FLAGS,
     JSON_FLAG,
     QUIET_FLAG,
     END,
@@ -170,7 +173,7 @@ static const struct cli_flag tail_flags[] = {
     UNTIL_FLAG,
     UTC_FLAG,
     DATA_FLAG,
-    URL_FLAG,
+    URL_FLAGS,
     JSON_FLAG,
     QUIET_FLAG,
     END,
@@ -200,7 +203,7 @@ static const struct cli_flag key_flags[] = {
     {"--reseal", NULL,
      "also make new keys for the tenants and seal all stored credentials again (rotate-master)"},
     DATA_FLAG,
-    URL_FLAG,
+    URL_FLAGS,
     JSON_FLAG,
     QUIET_FLAG,
     END,
@@ -223,7 +226,7 @@ static const struct cli_flag user_flags[] = {
      "on the terminal)"},
     {"--revoke", "ID", "end the sign-in with this id; all ends every one of them (sessions)"},
     DATA_FLAG,
-    URL_FLAG,
+    URL_FLAGS,
     JSON_FLAG,
     QUIET_FLAG,
     END,
@@ -236,7 +239,7 @@ static const struct cli_flag servers_flags[] = {
      "approve only if the tool still has this digest, as printed by diff (approve)"},
     CONFIG_FLAG,
     DATA_FLAG,
-    URL_FLAG,
+    URL_FLAGS,
     JSON_FLAG,
     QUIET_FLAG,
     END,
@@ -255,7 +258,7 @@ static const struct cli_flag sessions_flags[] = {
     {"--tenant", "NAME", "tenant of the sessions (default: default; with --url that of the key)"},
     UTC_FLAG,
     DATA_FLAG,
-    URL_FLAG,
+    URL_FLAGS,
     JSON_FLAG,
     QUIET_FLAG,
     END,

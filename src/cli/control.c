@@ -4,9 +4,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "cli/remote.h"
 #include "config/datadir.h"
 #include "gateway_local.h"
-#include "http/client.h"
 #include "http/codec.h"
 #include "io/address.h"
 #include "json/read.h"
@@ -28,6 +28,7 @@ struct control {
     int64_t deadline_ms;
     const char *key;             /* or NULL */
     struct gateway_local *local; /* NULL: another process answers */
+    struct remote *remote;       /* NULL: it is on this machine */
 };
 
 bool control_open_socket(struct str data_dir, struct control **ret, struct error *err)
@@ -49,23 +50,23 @@ bool control_open_socket(struct str data_dir, struct control **ret, struct error
     return true;
 }
 
-bool control_open_url(struct str url, struct control **ret, struct error *err)
+bool control_open_url(struct str url, const char *ca_file, struct control **ret, struct error *err)
 {
-    struct control c = {.deadline_ms = DEADLINE_MS};
-    struct http_url parts;
+    struct remote *remote;
 
-    if (!http_url_parse(url, &parts, err)) {
-        err->code = ERR_USAGE;
-        return error_wrap(err, "--url");
-    }
-    snprintf(c.host, sizeof(c.host), "%.*s:%u", STR_ARG(parts.host), parts.port);
-    if (parts.is_tls || parts.target.n != 1 || !address_parse(str_of(c.host), &c.to, err))
-        return error_set(err, ERR_USAGE,
-                         "--url takes http://, a numeric host or localhost, and a port, such as "
-                         "http://127.0.0.1:4653");
-    *ret = xcalloc(1, sizeof(**ret));
-    **ret = c;
+    if (!remote_open(url, ca_file, &remote, err))
+        return false;
+    struct control *c = xcalloc(1, sizeof(*c));
+    c->deadline_ms = DEADLINE_MS;
+    c->remote = remote;
+    snprintf(c->host, sizeof(c->host), "%s", remote_host(remote));
+    *ret = c;
     return true;
+}
+
+bool control_is_clear(const struct control *c)
+{
+    return c->remote && remote_is_clear(c->remote);
 }
 
 struct control *control_open_local(struct gateway_local *local)
@@ -85,6 +86,8 @@ void control_set_deadline(struct control *c, int64_t ms)
 
 void control_close(struct control *c)
 {
+    if (c)
+        remote_close(c->remote);
     free(c);
 }
 
@@ -198,7 +201,14 @@ static bool refuse(const struct control *c, int status, struct str body, struct 
         info = code.p ? error_info_by_name(arena_dup(mem, code).p) : NULL;
     }
     if (!text.p)
-        text = str_of(http_reason(status));
+        text = arena_printf(mem, "%s%s", http_reason(status),
+                            status == 400 && c->remote && !remote_is_tls(c->remote)
+                                ? "; perhaps this port wants https://"
+                                : "");
+    if (status == 401 && c->remote)
+        text =
+            arena_printf(mem, "%.*s (%s)", STR_ARG(text),
+                         c->key ? "this was the key in HOLDFAST_KEY" : "HOLDFAST_KEY is not set");
     enum err_code code = info && info->code != ERR_NONE ? info->code : code_of_status(status);
     if (code == ERR_CONFIG || c->local)
         return error_set(err, code, "%.*s", STR_ARG(text));
@@ -292,21 +302,30 @@ bool control_ask(struct control *c, const char *method, struct str path, struct 
     return control_send(c, &r, mem, ret_body, err);
 }
 
-bool control_send(struct control *c, const struct control_request *r, struct arena *mem,
-                  struct str *ret_body, struct error *err)
+static bool exchange(const struct control *c, struct str request, struct buf *in, struct error *err)
 {
     int64_t until = clock_mono_ms() + c->deadline_ms;
-    struct buf in;
     int fd;
 
     if (!open_fd(c, &fd, err))
         return false;
-    buf_init(&in, MAX_ANSWER);
-    struct str request = request_of(c, r, mem);
     bool ok = reach(c, fd, until, err) && send_all(c, fd, request, until, err) &&
-              read_all(c, fd, &in, until, err) && take_answer(c, buf_str(&in), mem, ret_body, err);
-    buf_release(&in);
+              read_all(c, fd, in, until, err);
     close(fd);
+    return ok;
+}
+
+bool control_send(struct control *c, const struct control_request *r, struct arena *mem,
+                  struct str *ret_body, struct error *err)
+{
+    struct str request = request_of(c, r, mem);
+    struct buf in;
+
+    buf_init(&in, MAX_ANSWER);
+    bool ok = (c->remote ? remote_exchange(c->remote, request, c->deadline_ms, &in, err)
+                         : exchange(c, request, &in, err)) &&
+              take_answer(c, buf_str(&in), mem, ret_body, err);
+    buf_release(&in);
     return ok;
 }
 
@@ -360,6 +379,8 @@ bool control_stream(struct control *c, struct str path, struct arena *mem, int *
     struct buf in;
     int fd;
 
+    if (c->remote)
+        return error_set(err, ERR_BAD_INPUT, "events are streamed on the unix socket only");
     if (!open_fd(c, &fd, err))
         return false;
     buf_init(&in, MAX_ANSWER);

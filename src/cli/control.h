@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands ask a running Holdfast with blocking requests over DATA/holdfast.sock, or over plain TCP
- * to localhost or a numeric address.  While none runs, they ask the operations inside this process
+/* Commands ask a running Holdfast with blocking requests over DATA/holdfast.sock, or at a URL
+ * (remote.h).  While none runs, they ask the operations inside this process
  * (gateway_local.h) in the same way. */
 #ifndef HOLDFAST_CLI_CONTROL_H
 #define HOLDFAST_CLI_CONTROL_H
@@ -10,7 +10,9 @@
 
 struct control;
 must_check bool control_open_socket(struct str data_dir, struct control **ret, struct error *err);
-must_check bool control_open_url(struct str url, struct control **ret, struct error *err);
+/* `ca_file`: the authorities to trust instead of the system's; NULL: none. */
+must_check bool control_open_url(struct str url, const char *ca_file, struct control **ret,
+                                 struct error *err);
 struct gateway_local;
 /* `local` is borrowed.  Errors have the text of the operation alone. */
 struct control *control_open_local(struct gateway_local *local) must_check;
@@ -18,6 +20,8 @@ void control_close(struct control *c);
 void control_set_deadline(struct control *c, int64_t ms); /* default: 30 s */
 /* Sends `key` (borrowed) as the bearer token of all later requests; NULL: none. */
 void control_set_key(struct control *c, const char *key);
+/* Whether the key can be read on the network that it crosses. */
+bool control_is_clear(const struct control *c);
 /* *ret_body is the body of a 2xx answer, in mem, at most 64 MiB.  Any other answer is an error with
  * the daemon's text.  The body of the request is JSON; absent: none. */
 must_check bool control_ask(struct control *c, const char *method, struct str path, struct str body,
@@ -33,7 +37,7 @@ must_check bool control_send(struct control *c, const struct control_request *r,
 must_check bool control_get(void *c, struct str path, struct arena *mem, struct str *ret_body,
                             struct error *err);
 
-/* Opens a stream: GET `path`, answered 200 in chunks.  *ret_fd is the connected, non-blocking socket
+/* Opens a stream: GET `path`, answered 200 in chunks.  Not at a URL.  *ret_fd is the connected, non-blocking socket
  * behind the head of the answer, owned by the caller. */
 must_check bool control_stream(struct control *c, struct str path, struct arena *mem, int *ret_fd,
                                struct error *err);

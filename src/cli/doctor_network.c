@@ -133,7 +133,7 @@ static void say_public_url(struct doctor *d)
     struct error err;
     struct str json;
 
-    if (!control_open_url(d->config->public_url, &control, &err)) {
+    if (!control_open_url(d->config->public_url, NULL, &control, &err)) {
         doctor_say(d, DOCTOR_WARNING, "try it with a browser or curl: GET /healthz",
                    "public_url was not tried: %s", err.text);
         return;

@@ -109,26 +109,29 @@ static bool open_local(const struct cli *cli, enum source_use use, struct source
     return true;
 }
 
-static bool open_url(struct str url, struct source *s, struct error *err)
+bool source_open_url(const struct cli *cli, struct control **ret, struct error *err)
 {
-    const char *key = getenv("HOLDFAST_KEY");
+    const char *key = getenv("HOLDFAST_KEY"), *url = cli_flag(cli, "--url");
 
     if (key && (!*key || strpbrk(key, " \r\n\t")))
         return error_set(
             err, ERR_USAGE,
             "HOLDFAST_KEY does not contain a key; make one with `holdfast key create`");
-    if (!control_open_url(url, &s->control, err))
+    if (!control_open_url(str_of(url), cli_flag(cli, "--ca"), ret, err))
         return false;
-    control_set_key(s->control, key);
+    control_set_key(*ret, key);
+    if (key && control_is_clear(*ret) && !cli_flag(cli, "--quiet"))
+        fprintf(stderr, "holdfast: warning: HOLDFAST_KEY crosses the network in clear; use "
+                        "https:// where you can\n");
     return true;
 }
 
 bool source_open(const struct cli *cli, enum source_use use, struct source *ret, struct error *err)
 {
-    struct str url = str_of(cli_flag(cli, "--url"));
-
-    if (url.p)
-        return open_url(url, ret, err);
+    if (cli_flag(cli, "--url"))
+        return source_open_url(cli, &ret->control, err);
+    if (cli_flag(cli, "--ca"))
+        return error_set(err, ERR_USAGE, "--ca belongs to --url");
     if (!place_find(cli, &ret->place, err))
         return false;
     return ret->place.owner == 0 ? open_local(cli, use, ret, err)

@@ -42,6 +42,8 @@ struct source {
 must_check bool source_open(const struct cli *cli, enum source_use use, struct source *ret,
                             struct error *err);
 void source_close(struct source *s);
+/* By --url and --ca, with the key in HOLDFAST_KEY. */
+must_check bool source_open_url(const struct cli *cli, struct control **ret, struct error *err);
 
 /* Parses an answer; the document borrows `json`. */
 must_check bool source_parse(struct str json, struct arena *mem, struct js_doc *ret,

@@ -364,8 +364,8 @@ static enum tls_step failed(struct tls_session *s, struct error *err)
         refused_certificate(s, verdict, err);
     else if (!s->is_shaken && s->name && reason == SSL_R_WRONG_VERSION_NUMBER)
         error_set(err, ERR_UNREACHABLE,
-                  "%s does not speak TLS there: write http:// into \"url\", or correct the port",
-                  s->name);
+                  "%s does not speak TLS there: write http:// into %s, or correct the port",
+                  s->name, s->words.url);
     else
         error_set(err, ERR_UNREACHABLE,
                   "TLS failed (%s): check that the other side speaks TLS 1.2 or 1.3",

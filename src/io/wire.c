@@ -20,6 +20,7 @@
 struct wire {
     int fd;
     struct tls_session *tls;
+    bool has_ended;
 };
 
 /* A query to the resolver.  If it is not answered in time and cannot be cancelled, the resolver
@@ -257,11 +258,18 @@ bool wire_read(struct wire *w, char *to, size_t n, int64_t until_us, size_t *ret
     enum tls_step step;
     size_t got = 0;
     while ((step = w->tls ? tls_session_read(w->tls, to, n, &got, err)
-                          : plain_read(w, to, n, &got, err)) != TLS_OK)
+                          : plain_read(w, to, n, &got, err)) != TLS_OK) {
+        w->has_ended = step == TLS_EOF;
         if (!step_again(w, step, until_us, err))
             return false;
+    }
     *ret_n = got;
     return true;
+}
+
+bool wire_has_ended(const struct wire *w)
+{
+    return w->has_ended;
 }
 
 bool wire_is_readable(const struct wire *w)

@@ -28,6 +28,8 @@ must_check bool wire_write(struct wire *w, struct str bytes, int64_t until_us, s
 /* Reads at least one byte; the end of the stream is ERR_UNREACHABLE. */
 must_check bool wire_read(struct wire *w, char *to, size_t n, int64_t until_us, size_t *ret_n,
                           struct error *err);
+/* Whether the last wire_read() failed because the other side ended the stream. */
+bool wire_has_ended(const struct wire *w);
 /* Whether bytes, or the end of the stream, can be read; does not block. */
 bool wire_is_readable(const struct wire *w);
 int wire_fd(const struct wire *w);

@@ -2,6 +2,7 @@
 /* Requests and answers of the REST operations on documents. */
 #include "docs/cli/client.h"
 
+#include "cli/source.h"
 #include "config/datadir.h"
 #include "config/config.h"
 #include "http/codec.h"
@@ -42,18 +43,13 @@ static bool open_socket(struct cli *cli, struct docs_client *c, struct error *er
 
 bool docs_client_open(struct cli *cli, struct docs_client *ret, struct error *err)
 {
-    struct str url = str_of(cli_flag(cli, "--url"));
-    const char *key = getenv("HOLDFAST_KEY");
     struct docs_client c = {.mem = cli->mem};
 
-    if (url.p && key && (!*key || strpbrk(key, " \r\n\t")))
-        return error_set(
-            err, ERR_USAGE,
-            "HOLDFAST_KEY does not contain a key; make one with `holdfast key create`");
-    if (url.p ? !control_open_url(url, &c.control, err) : !open_socket(cli, &c, err))
+    if (cli_flag(cli, "--ca") && !cli_flag(cli, "--url"))
+        return error_set(err, ERR_USAGE, "--ca belongs to --url");
+    if (!(cli_flag(cli, "--url") ? source_open_url(cli, &c.control, err)
+                                 : open_socket(cli, &c, err)))
         return false;
-    if (url.p)
-        control_set_key(c.control, key);
     c.author = name_of_user(cli->mem);
     *ret = c;
     return true;

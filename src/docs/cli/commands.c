@@ -15,8 +15,10 @@ static const struct cli_flag docs_flags[] = {
     {"--config", "FILE", "configuration file (add; default: ~/.config/holdfast/holdfast.json)"},
     {"--data", "DIR", "data directory (default: ~/.local/share/holdfast)"},
     {"--url", "URL",
-     "ask the Holdfast at this address, with the key in HOLDFAST_KEY (default: the data "
-     "directory)"},
+     "ask the Holdfast at this address, such as https://holdfast.example, with the key in "
+     "HOLDFAST_KEY (default: the data directory)"},
+    {"--ca", "FILE",
+     "PEM file of the authorities to trust with --url (default: SSL_CERT_FILE, else the system's)"},
     {"--json", NULL, "print JSON; a list is one object per line"},
     {NULL, NULL, NULL},
 };

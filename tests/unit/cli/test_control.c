@@ -246,7 +246,7 @@ TEST(test_control_open_url__reaches_loopback_over_tcp)
     assert_int_equal(getsockname(p.listener, (struct sockaddr *)&sa, &len), 0);
     assert_int_equal(pthread_create(&p.thread, NULL, serve_one, &p), 0);
     struct str url = arena_printf(p.mem, "http://127.0.0.1:%u", ntohs(sa.sin_port));
-    assert_true(control_open_url(url, &p.control, &p.err));
+    assert_true(control_open_url(url, NULL, &p.control, &p.err));
     assert_true(control_get(p.control, STR("/x"), p.mem, &body, &p.err));
     assert_str(body, "hi");
     peer_end(&p);
@@ -257,22 +257,38 @@ TEST(test_control_open_url__reaches_loopback_over_tcp)
 TEST(test_control_open_url__refuses_what_it_cannot_reach)
 {
     static const char *const bad[] = {
-        "127.0.0.1:4653",         "https://127.0.0.1:4653",
-        "http://example.com",     "http://127.0.0.1:4653/mcp",
-        "http://127.0.0.1:99999", "",
+        "127.0.0.1:4653",
+        "ftp://127.0.0.1:4653",
+        "http://127.0.0.1:4653/mcp",
+        "https://user:key@example.com",
+        "http://127.0.0.1:99999",
+        "",
     };
     struct control *control = NULL;
     struct error err;
 
     for (size_t i = 0; i < countof(bad); i++) {
-        assert_false(control_open_url(str_of(bad[i]), &control, &err));
+        assert_false(control_open_url(str_of(bad[i]), NULL, &control, &err));
         assert_int_equal(err.code, ERR_USAGE);
         assert_non_null(strstr(err.text, "--url"));
     }
     assert_null(control);
-    assert_true(control_open_url(STR("http://[::1]:4653"), &control, &err));
+    assert_true(control_open_url(STR("http://[::1]:4653"), NULL, &control, &err));
+    assert_false(control_is_clear(control));
     control_close(control);
-    assert_true(control_open_url(STR("http://localhost:4653/"), &control, &err));
+    assert_true(control_open_url(STR("http://localhost:4653/"), NULL, &control, &err));
+    assert_false(control_is_clear(control));
     control_close(control);
+    assert_true(control_open_url(STR("http://holdfast.example"), NULL, &control, &err));
+    assert_true(control_is_clear(control));
+    control_close(control);
+    assert_true(control_open_url(STR("https://holdfast.example"), NULL, &control, &err));
+    assert_false(control_is_clear(control));
+    control_close(control);
+    control = NULL;
+    assert_false(control_open_url(STR("http://localhost"), "ca.pem", &control, &err));
+    assert_int_equal(err.code, ERR_USAGE);
+    assert_false(control_open_url(STR("https://localhost"), "/nonexistent", &control, &err));
+    assert_non_null(strstr(err.text, "/nonexistent"));
     control_close(NULL);
 }
