@@ -21,10 +21,17 @@ const struct cli_command *cli_command_find(const char *name)
     return NULL;
 }
 
+/* -n and --limit are the same, where they take a number. */
+static bool is_same_flag(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0 || (strcmp(a, "-n") == 0 && strcmp(b, "--limit") == 0) ||
+           (strcmp(a, "--limit") == 0 && strcmp(b, "-n") == 0);
+}
+
 const char *cli_flag(const struct cli *cli, const char *name)
 {
     for (int i = cli->n_given - 1; i >= 0; i--)
-        if (strcmp(cli->given[i].name, name) == 0)
+        if (is_same_flag(cli->given[i].name, name))
             return cli->given[i].value;
     return NULL;
 }
@@ -36,7 +43,7 @@ const char *cli_flag_beyond(const struct cli *cli, const char *const *flags, siz
         const char *with = strcmp(name, "--ca") == 0 ? "--url" : name;
         bool known = strcmp(name, "--quiet") == 0;
         for (size_t k = 0; k < max && flags[k]; k++)
-            known = known || strcmp(flags[k], with) == 0;
+            known = known || is_same_flag(flags[k], with);
         if (!known)
             return cli->given[i].name;
     }
@@ -76,8 +83,13 @@ int cli_usage(const struct cli *cli, const char *fmt, ...)
     vsnprintf(err.text, sizeof(err.text), fmt, ap);
     va_end(ap);
     int status = cli_fail(cli, &err);
-    if (cli->command && !cli_flag(cli, "--json"))
-        fprintf(stderr, "usage: holdfast %s %s\n", cli->command->name, cli->command->usage);
+    if (cli->command && !cli_flag(cli, "--json")) {
+        struct buf usage;
+        buf_init(&usage, 64 * 1024);
+        cli_help_usage(cli->command, &usage);
+        fputs(usage.p, stderr);
+        buf_release(&usage);
+    }
     return status;
 }
 
@@ -117,6 +129,11 @@ static const struct cli_flag *flag_find(const struct cli_command *c, struct str 
     for (const struct cli_flag *f = c->flags; f && f->name; f++)
         if (str_eq(str_of(f->name), name))
             return f;
+    for (const struct cli_flag *f = c->flags; f && f->name; f++)
+        if (f->value && strcmp(f->value, "N") == 0 &&
+            ((str_eq(name, STR("-n")) && strcmp(f->name, "--limit") == 0) ||
+             (str_eq(name, STR("--limit")) && strcmp(f->name, "-n") == 0)))
+            return f;
     return NULL;
 }
 
@@ -124,7 +141,7 @@ struct cli_nearest cli_nearest_to(struct str word)
 {
     /* About a quarter of a word may be wrong: "verison" is near "version", "xyz" not near "up". */
     return (struct cli_nearest){.word = word,
-                                .distance = (unsigned)(word.n < 64 ? word.n : 64) / 4 + 2};
+                                .distance = (unsigned)((word.n < 64 ? word.n : 64) + 1) / 4 + 2};
 }
 
 void cli_nearest_offer(struct cli_nearest *n, const char *name)
@@ -142,6 +159,9 @@ int cli_unknown_verb(const struct cli *cli, const struct cli_nearest *near, cons
         return cli_usage(cli, "there is no %s %.*s; did you mean holdfast %s %s?",
                          cli->command->name, (int)(near->word.n < 100 ? near->word.n : 100),
                          near->word.p, cli->command->name, near->name);
+    if (near->word.n)
+        return cli_usage(cli, "there is no %s %.*s; %s", cli->command->name,
+                         (int)(near->word.n < 100 ? near->word.n : 100), near->word.p, otherwise);
     return cli_usage(cli, "%s", otherwise);
 }
 

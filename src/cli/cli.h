@@ -21,7 +21,7 @@ struct cli_flag {
 
 struct cli_command {
     const char *name;
-    const char *group;   /* "Run", "Connect", "Look", "Help" */
+    const char *group;   /* "Start", "Connect", "Look", "Decide", "Manage" or "Help" */
     const char *usage;   /* the arguments after the name */
     const char *summary; /* one line */
     const char *examples[2];
@@ -49,7 +49,7 @@ struct cli {
 /* Runs the command in argv; returns its exit status. */
 int cli_main(int argc, char **argv);
 /* Value of a flag ("--data"), "" for a switch, NULL when not given; of a repeated flag the last
- * value. */
+ * value.  -n and --limit name the same flag. */
 const char *cli_flag(const struct cli *cli, const char *name);
 /* The first given flag that is not in `flags`; NULL: every given flag is.  `flags` has `max`
  * entries or ends with NULL.  --quiet is always allowed, and --ca beside
@@ -84,6 +84,7 @@ void cli_nearest_offer(struct cli_nearest *n, const char *name);
 int cli_unknown_verb(const struct cli *cli, const struct cli_nearest *near, const char *otherwise);
 const struct cli_command *cli_command_find(const char *name);
 void cli_help_command(const struct cli_command *c, struct buf *out);
+void cli_help_usage(const struct cli_command *c, struct buf *out); /* "usage: holdfast …" */
 void cli_help_all(struct buf *out);
 void cli_help_markdown(struct buf *out); /* docs/generated/cli.md */
 /* docs/generated/NAME.md: "config", "cli" or "redaction"; false when there is no such page. */

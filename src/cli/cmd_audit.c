@@ -597,12 +597,20 @@ static bool run_verify(struct audit_cmd *c, struct error *err)
     return ok;
 }
 
+#define WHERE "--data", "--url", "--json"
+#define CALLS                                                                                      \
+    "--session", "--server", "--tool", "--outcome", "--user", "--errors", "--since", "--until",    \
+        "--utc", "--limit", WHERE
 static const struct {
     const char *name;
     bool (*run)(struct audit_cmd *c, struct error *err);
+    const char *flags[16];
 } verbs[] = {
-    {"tail", run_tail}, {"list", run_list},     {"events", run_events},
-    {"show", run_show}, {"verify", run_verify},
+    {"tail", run_tail, {CALLS, "--follow", "-f"}},
+    {"list", run_list, {CALLS}},
+    {"events", run_events, {"--server", "--tool", "--since", "--until", "--utc", "--limit", WHERE}},
+    {"show", run_show, {WHERE}},
+    {"verify", run_verify, {WHERE}},
 };
 
 static int run(struct audit_cmd *c, bool (*verb)(struct audit_cmd *c, struct error *err),
@@ -644,6 +652,9 @@ int cmd_audit(struct cli *cli)
     }
     if (cli->n_args > 1 && verbs[i].run != run_show)
         return cli_usage(cli, "audit %s takes flags only", verbs[i].name);
+    const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));
+    if (flag)
+        return cli_usage(cli, "audit %s does not take %s", verbs[i].name, flag);
     return run(&c, verbs[i].run, verbs[i].run != run_tail && verbs[i].run != run_verify);
 }
 

@@ -2,6 +2,7 @@
 /* holdfast doctor: runs the table of checks and prints what they found.  Exit status 1 when a finding
  * is a failure. */
 #include "cli/doctor.h"
+#include "cli/table.h"
 
 #include "base/log.h"
 #include "json/write.h"
@@ -86,25 +87,6 @@ static void add_json(const struct doctor *d, struct buf *out)
     js_object_end(&w);
 }
 
-/* Breaks lines before column 80, at blanks. */
-static void add_wrapped(struct buf *out, size_t column, struct str text, size_t indent)
-{
-    while (text.n) {
-        struct str word = str_split(&text, ' ');
-        if (column > indent && column + 1 + word.n > 79) {
-            buf_addf(out, "\n%*s", (int)indent, "");
-            column = indent;
-        } else if (column > indent) {
-            buf_addc(out, ' ');
-            column++;
-        }
-        size_t before = out->n;
-        log_escape(out, word, 512);
-        column += out->n - before;
-    }
-    buf_addc(out, '\n');
-}
-
 #define TEXT_COLUMN 25
 
 static void add_text(const struct doctor *d, struct buf *out)
@@ -117,10 +99,10 @@ static void add_text(const struct doctor *d, struct buf *out)
         const struct doctor_finding *f = &d->found[i];
         buf_addf(out, "%s%s %-7s%s  %-13s ", colour ? colours[f->level] : "", marks[f->level],
                  words[f->level], colour ? "\033[0m" : "", f->check);
-        add_wrapped(out, TEXT_COLUMN, f->what, TEXT_COLUMN);
+        text_wrap(out, TEXT_COLUMN, f->what, TEXT_COLUMN);
         if (f->fix.p) {
             buf_addf(out, "%*s", TEXT_COLUMN, "");
-            add_wrapped(out, TEXT_COLUMN, f->fix, TEXT_COLUMN);
+            text_wrap(out, TEXT_COLUMN, f->fix, TEXT_COLUMN);
         }
     }
     buf_addf(out, "%zu ok, %zu warning%s, %zu failure%s\n", count(d, DOCTOR_OK),

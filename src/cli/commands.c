@@ -2,6 +2,8 @@
 /* The command table, and the help printed from it.  Other folders add their commands to it. */
 #include "cli/cli.h"
 
+#include "cli/table.h"
+
 #include <assert.h>
 
 #define COMMANDS_MAX 64
@@ -290,7 +292,7 @@ static const struct cli_flag doctor_flags[] = {
 static const struct cli_command own[] = {
     {
         .name = "up",
-        .group = "Run",
+        .group = "Start",
         .usage = "[--config FILE] [--listen HOST:PORT] [--data DIR]",
         .summary = "Serve MCP until stopped.",
         .examples = {"holdfast up", "holdfast up --config ./holdfast.json --listen 127.0.0.1:8080"},
@@ -299,7 +301,7 @@ static const struct cli_command own[] = {
     },
     {
         .name = "start",
-        .group = "Run",
+        .group = "Start",
         .usage = "[--config FILE] [--listen HOST:PORT] [--data DIR]",
         .summary = "Start Holdfast in the background, unless it runs, and wait until it is ready.",
         .examples = {"holdfast start", "holdfast start --config ./holdfast.json"},
@@ -308,7 +310,7 @@ static const struct cli_command own[] = {
     },
     {
         .name = "stop",
-        .group = "Run",
+        .group = "Start",
         .usage = "[--data DIR]",
         .summary = "Stop the Holdfast of the data directory, after the calls under way.",
         .examples = {"holdfast stop", "holdfast stop --data ./data"},
@@ -317,7 +319,7 @@ static const struct cli_command own[] = {
     },
     {
         .name = "status",
-        .group = "Run",
+        .group = "Start",
         .usage = "[--data DIR] [--json]",
         .summary = "Show whether Holdfast runs, its address, its servers and its database.",
         .examples = {"holdfast status", "holdfast status --json"},
@@ -326,7 +328,7 @@ static const struct cli_command own[] = {
     },
     {
         .name = "stdio",
-        .group = "Run",
+        .group = "Start",
         .usage =
             "[--server NAME | --profile NAME | --search] [--start] [--config FILE] [--data DIR]",
         .summary = "Serve MCP on standard input and output, for clients that start their servers.",
@@ -357,7 +359,7 @@ static const struct cli_command own[] = {
     },
     {
         .name = "config",
-        .group = "Run",
+        .group = "Manage",
         .usage = "check|show [--config FILE]",
         .summary = "Check the configuration, or print the values in effect.",
         .examples = {"holdfast config check", "holdfast config show --config ./holdfast.json"},
@@ -366,7 +368,7 @@ static const struct cli_command own[] = {
     },
     {
         .name = "import",
-        .group = "Run",
+        .group = "Connect",
         .usage = "[CLIENT...] [flags]",
         .summary = "Take the servers of MCP clients over into the configuration.",
         .examples = {"holdfast import", "holdfast import cursor --dry-run"},
@@ -375,7 +377,7 @@ static const struct cli_command own[] = {
     },
     {
         .name = "connect",
-        .group = "Run",
+        .group = "Connect",
         .usage = "claude-code|claude-desktop|cursor|vscode|codex|gemini [flags]",
         .summary = "Write Holdfast into the configuration of an MCP client.",
         .examples = {"holdfast connect claude-code", "holdfast connect cursor --print"},
@@ -384,7 +386,7 @@ static const struct cli_command own[] = {
     },
     {
         .name = "disconnect",
-        .group = "Run",
+        .group = "Connect",
         .usage = "claude-code|claude-desktop|cursor|vscode|codex|gemini [flags]",
         .summary = "Take Holdfast out of the configuration of an MCP client.",
         .examples = {"holdfast disconnect claude-code", "holdfast disconnect codex --yes"},
@@ -413,7 +415,7 @@ static const struct cli_command own[] = {
     },
     {
         .name = "key",
-        .group = "Run",
+        .group = "Manage",
         .usage = "create [flags] | list [--tenant NAME] | revoke ID | rotate-master [flags] | "
                  "rotate-token",
         .summary =
@@ -425,7 +427,7 @@ static const struct cli_command own[] = {
     },
     {
         .name = "secret",
-        .group = "Run",
+        .group = "Manage",
         .usage = "set NAME [--value-file FILE|-] | list | remove NAME",
         .summary = "Set, list and remove the secrets that the configuration names as "
                    "${secret:NAME}.",
@@ -436,7 +438,7 @@ static const struct cli_command own[] = {
     },
     {
         .name = "user",
-        .group = "Run",
+        .group = "Manage",
         .usage = "create NAME | list | passwd NAME | disable NAME | enable NAME | sessions NAME "
                  "[--revoke ID]",
         .summary =
@@ -471,7 +473,7 @@ static const struct cli_command own[] = {
     },
     {
         .name = "db",
-        .group = "Look",
+        .group = "Manage",
         .usage = "migrate [--dry-run] | status | rollback [--to N] --yes",
         .summary =
             "Migrate the database to this version's schema, show its schema, or roll it back.",
@@ -549,13 +551,59 @@ const struct cli_command *cli_command_at(size_t i)
     return i < n_all ? all[i] : NULL;
 }
 
+#define FLAG_COLUMN 26
+#define NAME_COLUMN 13
+
+/* A usage with several verbs breaks only between them. */
+void cli_help_usage(const struct cli_command *c, struct buf *out)
+{
+    struct str rest = str_of(c->usage);
+    size_t indent = strlen("usage: holdfast ") + strlen(c->name) + 1, column = indent;
+
+    buf_addf(out, "usage: holdfast %s ", c->name);
+    if (!strstr(c->usage, " | ")) {
+        text_wrap(out, column, rest, indent);
+        return;
+    }
+    for (bool is_first = true; rest.n; is_first = false) {
+        const char *end = memmem(rest.p, rest.n, " | ", 3);
+        struct str verb = end ? str_n(rest.p, (size_t)(end - rest.p)) : rest;
+        rest = end ? str_n(end + 3, rest.n - verb.n - 3) : STR("");
+        if (!is_first && column + 3 + verb.n > 77) {
+            buf_addf(out, " |\n%*s", (int)indent, "");
+            column = indent;
+        } else if (!is_first) {
+            buf_addz(out, " | ");
+            column += 3;
+        }
+        buf_addstr(out, verb);
+        column += verb.n;
+    }
+    buf_addc(out, '\n');
+}
+
+static void add_flag(const struct cli_flag *f, struct buf *out)
+{
+    size_t begin = out->n;
+
+    buf_addf(out, "  %-12s %-10s ", f->name, f->value ? f->value : "");
+    size_t column = out->n - begin;
+    if (column > FLAG_COLUMN) {
+        buf_addf(out, "\n%*s", FLAG_COLUMN, "");
+        column = FLAG_COLUMN;
+    }
+    text_wrap(out, column, str_of(f->help), FLAG_COLUMN);
+}
+
 void cli_help_command(const struct cli_command *c, struct buf *out)
 {
-    buf_addf(out, "%s\n\nusage: holdfast %s %s\n", c->summary, c->name, c->usage);
+    text_wrap(out, 0, str_of(c->summary), 0);
+    buf_addc(out, '\n');
+    cli_help_usage(c, out);
     if (c->flags && c->flags->name)
         buf_addz(out, "\nflags:\n");
     for (const struct cli_flag *f = c->flags; f && f->name; f++)
-        buf_addf(out, "  %-12s %-10s %s\n", f->name, f->value ? f->value : "", f->help);
+        add_flag(f, out);
     buf_addz(out, "\nexamples:\n");
     for (size_t i = 0; i < countof(c->examples); i++)
         if (c->examples[i])
@@ -564,17 +612,19 @@ void cli_help_command(const struct cli_command *c, struct buf *out)
 
 void cli_help_all(struct buf *out)
 {
-    static const char *const groups[] = {"Run", "Connect", "Look", "Help"};
+    static const char *const groups[] = {"Start", "Connect", "Look", "Decide", "Manage", "Help"};
     const struct cli_command *c;
 
     buf_addz(out, "Holdfast: the session layer for MCP.\n\nusage: holdfast COMMAND [flags]\n");
     for (size_t g = 0; g < countof(groups); g++) {
         buf_addf(out, "\n%s:\n", groups[g]);
         for (size_t i = 0; (c = cli_command_at(i)); i++)
-            if (strcmp(c->group, groups[g]) == 0)
-                buf_addf(out, "  %-10s %s\n", c->name, c->summary);
+            if (strcmp(c->group, groups[g]) == 0) {
+                buf_addf(out, "  %-10s ", c->name);
+                text_wrap(out, NAME_COLUMN, str_of(c->summary), NAME_COLUMN);
+            }
     }
-    buf_addz(out, "\nFor more, run holdfast help COMMAND, holdfast help exit-codes or holdfast "
+    buf_addz(out, "\nFor more, run holdfast help COMMAND, holdfast help exit-codes or holdfast\n"
                   "help environment.\n");
 }
 

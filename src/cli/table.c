@@ -140,3 +140,24 @@ void table_print(struct table *t, struct buf *out)
     t->n_cells = 0;
     arena_reset(t->mem);
 }
+
+void text_wrap(struct buf *out, size_t column, struct str text, size_t indent)
+{
+    bool is_first = true;
+
+    while (text.n) {
+        struct str word = str_split(&text, ' ');
+        if (!is_first && column + 1 + unicode_columns(word) > 79) {
+            buf_addf(out, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (!is_first) {
+            buf_addc(out, ' ');
+            column++;
+        }
+        size_t before = out->n;
+        log_escape(out, word, TEXT_MAX);
+        column += unicode_columns(str_n(out->p + before, out->n - before));
+        is_first = false;
+    }
+    buf_addc(out, '\n');
+}

@@ -43,6 +43,10 @@ void table_add_coloured(struct table *t, struct str text, const char *colour);
  * narrower than the cells before need, so that a stream of rows stays aligned. */
 void table_print(struct table *t, struct buf *out);
 
+/* Appends escaped text and a newline.  It begins at `column` (0: the first), and breaks at blanks
+ * before column 80; the next lines begin at `indent`. */
+void text_wrap(struct buf *out, size_t column, struct str text, size_t indent);
+
 /* If stdout is a terminal, sends it through $PAGER (less -FRX), without a shell, until pager_end().
  * Without a pager, or with an empty PAGER, the output goes to the terminal. */
 void pager_begin(void);

@@ -411,9 +411,14 @@ int cmd_docs(struct cli *cli)
 
     while (i < countof(verbs) && (!cli->n_args || strcmp(cli->args[0], verbs[i].name) != 0))
         i++;
-    if (i == countof(verbs))
-        return cli_usage(cli, "docs needs one of add, list, log, show, restore, move, "
-                              "suggestions, accept, reject or review");
+    if (i == countof(verbs)) {
+        struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
+        for (size_t k = 0; k < countof(verbs); k++)
+            cli_nearest_offer(&near, verbs[k].name);
+        return cli_unknown_verb(cli, &near,
+                                "docs needs one of add, list, log, show, restore, move, "
+                                "suggestions, accept, reject or review");
+    }
     if (cli->n_args - 1 < verbs[i].min_args || cli->n_args - 1 > verbs[i].max_args)
         return cli_usage(cli, "docs %s takes %s", verbs[i].name, verbs[i].usage);
     const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));

@@ -26,7 +26,7 @@ static const struct cli_flag docs_flags[] = {
 const struct cli_command docs_commands[] = {
     {
         .name = "docs",
-        .group = "Look",
+        .group = "Decide",
         .usage = "add NAME PATH | list [FOLDER] | log PATH | show PATH | restore PATH --revision N "
                  "| move PATH "
                  "NEW-PATH | suggestions [FOLDER|PATH] | accept PATH ID|--all | reject PATH "

@@ -100,19 +100,54 @@ TEST(test_cli__every_row_is_complete_and_its_examples_parse)
 TEST(test_cli__help_is_everywhere_and_on_stdout)
 {
     const struct cli_command *c;
-    char line[64];
+    char line[64], first[32]; /* of the summary, whose lines are broken */
     products_register();
     for (size_t k = 0; (c = cli_command_at(k)); k++) {
+        snprintf(first, sizeof(first), "%s", c->summary);
         snprintf(line, sizeof(line), "holdfast %s --help", c->name);
-        check_says(line, c->summary);
+        check_says(line, first);
         snprintf(line, sizeof(line), "holdfast %s -h", c->name);
-        check_says(line, c->summary);
+        check_says(line, first);
         snprintf(line, sizeof(line), "holdfast help %s", c->name);
-        check_says(line, c->summary);
-        check_says("holdfast", c->summary);
+        check_says(line, first);
+        check_says("holdfast", first);
     }
     check_says("holdfast --help", "usage: holdfast COMMAND");
     check_says("holdfast -h", "usage: holdfast COMMAND");
+}
+
+static void check_width(const struct buf *help)
+{
+    struct str text = buf_str(help);
+
+    while (text.n) {
+        struct str line = str_split(&text, '\n');
+        if (str_starts(line, STR("examples:")))
+            return; /* they stay whole, to be copied */
+        if (line.n > 80)
+            fail_msg("%.*s", STR_ARG(line));
+    }
+}
+
+TEST(test_cli__help_fits_80_columns_and_lists_every_command_in_a_group)
+{
+    const struct cli_command *c;
+    struct buf all, one;
+    char entry[64];
+
+    products_register();
+    buf_init(&all, 1 << 20);
+    cli_help_all(&all);
+    check_width(&all);
+    for (size_t k = 0; (c = cli_command_at(k)); k++) {
+        snprintf(entry, sizeof(entry), "\n  %-10s ", c->name);
+        assert_non_null(strstr(all.p, entry));
+        buf_init(&one, 1 << 20);
+        cli_help_command(c, &one);
+        check_width(&one);
+        buf_release(&one);
+    }
+    buf_release(&all);
 }
 
 TEST(test_cli__help_is_shown_even_beside_other_flags)
