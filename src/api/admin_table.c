@@ -335,6 +335,7 @@ const struct api_answer system_answers[] = {{200, "System", "State of the progra
         {"name", "string", NULL, true, NULL, NULL, "Name for people."},                            \
         {"role", "string", NULL, true, NULL, roles, "Role."},                                      \
         {"user_id", "string", NULL, false, "uuid", NULL, "User that the key acts for."},           \
+        {"user_name", "string", NULL, false, NULL, NULL, "Name of that user; in a list."},         \
         {"scopes", "object", NULL, true, NULL, NULL, "Scopes that the key is limited to."},        \
         {"created_at", "string", NULL, true, "date-time", NULL, "Time of creation."},              \
         {"expires_at", "string|null", NULL, true, "date-time", NULL, "Time of expiry."},           \

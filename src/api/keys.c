@@ -5,6 +5,7 @@
 #include "api/admin_bodies.h"
 #include "api/job.h"
 #include "api/page.h"
+#include "api/who.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -149,12 +150,16 @@ void api_create_key(struct api_call *c)
 
 /* List. */
 
-static void write_page(struct keys_job *k, const struct key_row *rows, size_t n)
+static void write_page(struct keys_job *k, struct store *store, const struct key_row *rows,
+                       size_t n)
 {
+    struct str user, ignored;
+    struct who_names names;
     bool more = n > (size_t)k->limit || (n == (size_t)k->limit && n == STORE_PAGE_MAX);
     struct js_writer w;
 
     n = n < (size_t)k->limit ? n : (size_t)k->limit;
+    who_init(&names, store, k->j.mem);
     js_begin(&w, &k->j.out);
     js_object(&w);
     js_key(&w, STR("keys"));
@@ -162,8 +167,15 @@ static void write_page(struct keys_job *k, const struct key_row *rows, size_t n)
     for (size_t i = 0; i < n; i++) {
         js_object(&w);
         key_write(&w, &rows[i]);
+        if (rows[i].user_id.p) {
+            who_owner(&names, rows[i].tenant,
+                      arena_printf(k->j.mem, "user:%.*s", STR_ARG(rows[i].user_id)), &user,
+                      &ignored);
+            js_kv_string(&w, "user_name", user);
+        }
         js_object_end(&w);
     }
+    who_release(&names);
     js_array_end(&w);
     k->link = page_end(&k->place, &w, n, more ? rows[n - 1].id : STR_NONE, k->j.mem);
 }
@@ -177,7 +189,7 @@ static bool run_list(struct read_job *job, struct store *store)
 
     if (!store_keys_page(store, k->tenant, k->after, limit, k->j.mem, &rows, &n, &job->err))
         return false;
-    write_page(k, rows, n);
+    write_page(k, store, rows, n);
     return true;
 }
 

@@ -4,10 +4,11 @@
 #include "cli/cli.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "cli/inventory.h"
+#include "cli/key_list.h"
 #include "cli/key_rotate.h"
 #include "cli/source.h"
+#include "cli/table.h"
 #include "config/limits.h"
 #include "identity/key_admin.h"
 #include "json/read.h"
@@ -17,6 +18,7 @@
 struct key_cmd {
     struct cli *cli;
     bool json;
+    bool pages; /* the output is a list, for the pager */
     struct source source;
     struct buf out;
 };
@@ -167,107 +169,31 @@ static bool run_create(struct key_cmd *c, struct error *err)
     return true;
 }
 
-/* list */
-
-static bool page(struct key_cmd *c, struct str tenant, struct str cursor, struct str *ret_json,
-                 struct error *err)
-{
-    struct arena *mem = c->cli->mem;
-
-    return control_get(c->source.control,
-                       arena_printf(mem, "/api/v1/keys?limit=%d%s%.*s%s%.*s", STORE_PAGE_MAX,
-                                    tenant.p ? "&tenant=" : "", STR_ARG(tenant),
-                                    cursor.p ? "&cursor=" : "", STR_ARG(cursor)),
-                       mem, ret_json, err);
-}
-
-/* "2026-11-15T09:02:03.456Z", cut after the minutes. */
-static struct str short_time(struct str time, const char *otherwise)
-{
-    return time.n >= 16 ? str_n(time.p, 16) : str_of(otherwise);
-}
-
-static const char *state_of(const struct js_doc *doc, const struct js_node *key, struct arena *mem)
-{
-    struct str expires = source_text(doc, key, "expires_at", mem);
-    char now[CLOCK_TEXT];
-
-    if (source_text(doc, key, "revoked_at", mem).n)
-        return "revoked";
-    clock_format(clock_wall_ms(), now);
-    return expires.n && str_cmp(expires, str_of(now)) <= 0 ? "expired" : "active";
-}
-
-static void add_row(struct key_cmd *c, const struct js_doc *doc, const struct js_node *key)
-{
-    struct arena *mem = c->cli->mem;
-    struct str id = source_text(doc, key, "id", mem), tenant = source_text(doc, key, "tenant", mem),
-               role = source_text(doc, key, "role", mem), name = source_text(doc, key, "name", mem);
-
-    buf_addf(&c->out, "%-12.*s  %-8s %-8.*s %-12.*s %-16.*s  %-16.*s  ", STR_ARG(id),
-             state_of(doc, key, mem), STR_ARG(role), STR_ARG(tenant),
-             STR_ARG(short_time(source_text(doc, key, "expires_at", mem), "never")),
-             STR_ARG(short_time(source_text(doc, key, "last_used_at", mem), "never")));
-    log_escape(&c->out, name, KEY_NAME_MAX);
-    buf_addc(&c->out, '\n');
-}
-
-static void add_page(struct key_cmd *c, const struct js_doc *doc, size_t *n)
-{
-    const struct js_node *keys = js_get(doc, js_root(doc), STR("keys"));
-
-    for (const struct js_node *k = js_first(doc, keys); k; k = js_next(doc, keys, k), ++*n) {
-        if (*n == 0 && !c->json)
-            buf_addf(&c->out, "%-12s  %-8s %-8s %-12s %-16s  %-16s  %s\n", "ID", "STATE", "ROLE",
-                     "TENANT", "EXPIRES", "LAST USED", "NAME");
-        if (c->json) {
-            buf_addstr(&c->out, js_raw(doc, k));
-            buf_addc(&c->out, '\n');
-        } else {
-            add_row(c, doc, k);
-        }
-    }
-}
+/* list, revoke */
 
 static bool run_list(struct key_cmd *c, struct error *err)
 {
-    struct str tenant = str_of(cli_flag(c->cli, "--tenant")), cursor = STR_NONE, json;
-    struct key_request named = {.tenant = tenant};
-    struct js_doc doc;
-    size_t n = 0;
+    struct key_request named = {.tenant = str_of(cli_flag(c->cli, "--tenant"))};
 
     if (!key_request_check(&named, err) || !source_open(c->cli, SOURCE_READS, &c->source, err))
         return false;
-    do {
-        if (!page(c, tenant, cursor, &json, err) || !source_parse(json, c->cli->mem, &doc, err))
-            return false;
-        add_page(c, &doc, &n);
-        cursor = js_text(&doc, js_get(&doc, js_root(&doc), STR("next_cursor")), c->cli->mem);
-    } while (cursor.p);
-    if (!n && !c->json && tenant.p)
-        fprintf(stderr, "tenant %.*s has no keys; without --tenant all keys are listed\n",
-                STR_ARG(tenant));
-    else if (!n && !c->json)
-        fprintf(stderr, "there are no keys yet; make one with `holdfast key create`\n");
-    return true;
+    c->pages = true;
+    return key_list(c->cli, c->source.control, named.tenant, &c->out, err);
 }
-
-/* revoke */
 
 static bool run_revoke(struct key_cmd *c, struct error *err)
 {
-    struct str id = str_of(c->cli->args[1]), whole, json;
+    struct arena *mem = c->cli->mem;
+    struct str name = str_of(c->cli->args[1]), id, json;
 
-    if (key_parse(id, &whole))
-        id = whole; /* the argument is the key itself, not its id */
-    if (!key_id_is_valid(id))
-        return error_set(err, ERR_USAGE,
-                         "the id of a key has %d small letters and digits; see `holdfast key list`",
-                         KEY_ID_LENGTH);
+    if (key_parse(name, &id))
+        name = id; /* the argument is the key itself */
     if (!source_open(c->cli, SOURCE_CHANGES, &c->source, err) ||
+        !key_find(c->cli, c->source.control, str_of(cli_flag(c->cli, "--tenant")), name, &id,
+                  err) ||
         !control_ask(c->source.control, "DELETE",
-                     arena_printf(c->cli->mem, "/api/v1/keys/%.*s", STR_ARG(id)), STR_NONE,
-                     c->cli->mem, &json, err))
+                     arena_printf(mem, "/api/v1/keys/%.*s", STR_ARG(id)), STR_NONE, mem, &json,
+                     err))
         return false;
     if (c->json)
         buf_addf(&c->out, "{\"id\":\"%.*s\",\"revoked\":true}", STR_ARG(id));
@@ -293,8 +219,8 @@ static const struct key_verb verbs[] = {
      {"--tenant", "--name", "--role", "--user", "--server", "--tool", "--folder", "--review",
       "--read-only", "--limit", "--expires", "--data", "--url", "--json"},
      run_create},
-    {"list", 0, {"--tenant", "--data", "--url", "--json"}, run_list},
-    {"revoke", 1, {"--data", "--url", "--json"}, run_revoke},
+    {"list", 0, {"--tenant", "--utc", "--data", "--url", "--json"}, run_list},
+    {"revoke", 1, {"--tenant", "--data", "--url", "--json"}, run_revoke},
     {"rotate-master", 0, {"--new-file", "--reseal", "--data", "--json"}, run_rotate},
     {"rotate-token", 0, {"--data", "--json"}, run_rotate_token},
 };
@@ -316,17 +242,21 @@ int cmd_key(struct cli *cli)
             cli, &near, "key needs one of create, list, revoke, rotate-master or rotate-token");
     }
     if (cli->n_args != 1 + verbs[i].n_args)
-        return cli_usage(
-            cli, verbs[i].n_args ? "key %s takes the id of one key" : "key %s takes flags only",
-            verbs[i].name);
+        return cli_usage(cli,
+                         verbs[i].n_args ? "key %s takes the name or the id of one key"
+                                         : "key %s takes flags only",
+                         verbs[i].name);
     const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));
     if (flag)
         return cli_usage(cli, "key %s does not take %s", verbs[i].name, flag);
     buf_init(&c.out, SIZE_MAX / 4);
     bool ok = verbs[i].run(&c, &err);
     source_close(&c.source);
+    if (c.pages && !c.json)
+        pager_begin();
     if (ok && c.out.n)
         status = cli_print(cli, &c.out);
+    pager_end();
     buf_release(&c.out);
     return ok ? status : cli_refuse(cli, &err);
 }

@@ -8,10 +8,12 @@
 #include "cli/inventory.h"
 #include "cli/servers_process.h"
 #include "cli/source.h"
+#include "cli/table.h"
 #include "json/read.h"
 #include "json/write.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 struct servers_cmd {
     struct cli *cli;
@@ -24,6 +26,7 @@ struct servers_cmd {
 struct servers_verb {
     const char *name;
     int min_args, max_args;
+    bool pages; /* through the pager */
     const char *flags[6];
     bool (*run)(struct servers_cmd *c, struct error *err);
 };
@@ -112,15 +115,16 @@ static bool list_one(void *arg, struct str name, const struct js_doc *doc,
  * old. */
 static void add_reason(struct servers_cmd *c, const struct listed *s)
 {
+    static const char reason[] = "  reason: ", last[] = "  last error: ";
+
     if (!s->reason.n)
         return;
-    buf_addz(&c->out, "  reason: ");
-    log_escape(&c->out, s->reason, 1024);
-    if (s->last_error.n) {
-        buf_addz(&c->out, "\n  last error: ");
-        log_escape(&c->out, s->last_error, 1024);
-    }
-    buf_addc(&c->out, '\n');
+    buf_addz(&c->out, reason);
+    text_wrap(&c->out, sizeof(reason) - 1, str_cut(s->reason, 1024), 4);
+    if (!s->last_error.n || str_eq(s->last_error, s->reason))
+        return;
+    buf_addz(&c->out, last);
+    text_wrap(&c->out, sizeof(last) - 1, str_cut(s->last_error, 1024), 4);
 }
 
 /* The tools of built-in servers are not pinned, so only the daemon knows how many there are. */
@@ -129,17 +133,10 @@ static int64_t tools_of(const struct listed *s)
     return s->tools ? s->tools : s->offered;
 }
 
-static void show_listed(struct servers_cmd *c, const struct listed *s)
+static void add_json(struct servers_cmd *c, const struct listed *s)
 {
     struct js_writer w;
 
-    if (!c->json) {
-        buf_addf(&c->out, "%-20.*s  %-14.*s %5lld  %7u  %5u  %8lld  %6lld\n", STR_ARG(s->name),
-                 STR_ARG(s->state), (long long)tools_of(s), s->changed, s->fresh,
-                 (long long)s->calls, (long long)s->failures);
-        add_reason(c, s);
-        return;
-    }
     js_begin(&w, &c->out);
     js_object(&w);
     js_kv_string(&w, "name", s->name);
@@ -153,6 +150,58 @@ static void show_listed(struct servers_cmd *c, const struct listed *s)
     buf_addc(&c->out, '\n');
 }
 
+static const struct table_column server_columns[] = {
+    {"SERVER", 8, false}, {"STATE", 0, false},   {"TOOLS", 0, true},  {"CHANGED", 0, true},
+    {"NEW", 0, true},     {"REQUESTS", 0, true}, {"FAILED", 0, true},
+};
+
+static void add_number(struct table *t, int64_t number)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%lld", (long long)number);
+    table_add(t, str_of(text));
+}
+
+static const char *colour_of(struct str state)
+{
+    return str_eq(state, STR("healthy"))    ? "32"
+           : str_eq(state, STR("degraded")) ? "33"
+           : str_eq(state, STR("down"))     ? "31"
+                                            : "2";
+}
+
+/* A row for each server, and below it why it is not healthy. */
+static void add_servers(struct servers_cmd *c, const struct listing *l)
+{
+    struct table t;
+    struct buf rows;
+
+    table_init(&t, server_columns, countof(server_columns), table_terminal_width(STDOUT_FILENO),
+               cli_colour(STDOUT_FILENO));
+    for (size_t i = 0; i < l->n; i++) {
+        const struct listed *s = &l->of[i];
+        table_add(&t, s->name);
+        table_add_coloured(&t, s->state, colour_of(s->state));
+        add_number(&t, tools_of(s));
+        add_number(&t, s->changed);
+        add_number(&t, s->fresh);
+        add_number(&t, s->calls);
+        add_number(&t, s->failures);
+    }
+    buf_init(&rows, SIZE_MAX / 4);
+    table_print(&t, &rows);
+    struct str rest = buf_str(&rows), head = str_split(&rest, '\n');
+    buf_addf(&c->out, "%.*s\n", STR_ARG(head));
+    for (size_t i = 0; i < l->n; i++) {
+        struct str row = str_split(&rest, '\n');
+        buf_addf(&c->out, "%.*s\n", STR_ARG(row));
+        add_reason(c, &l->of[i]);
+    }
+    buf_release(&rows);
+    table_release(&t);
+}
+
 static bool run_list(struct servers_cmd *c, struct error *err)
 {
     struct listing *l = arena_new_of(c->cli->mem, struct listing);
@@ -161,11 +210,12 @@ static bool run_list(struct servers_cmd *c, struct error *err)
     if (!open_source(c, err) || !inventory_each_server(&c->from, list_one, l, err) ||
         !inventory_each_tool(&c->from, STR_NONE, count_tool, l, err))
         return false;
+    for (size_t i = 0; c->json && i < l->n; i++)
+        add_json(c, &l->of[i]);
     if (l->n && !c->json)
-        buf_addf(&c->out, "%-20s  %-14s %5s  %7s  %5s  %8s  %6s\n", "SERVER", "STATE", "TOOLS",
-                 "CHANGED", "NEW", "REQUESTS", "FAILED");
-    for (size_t i = 0; i < l->n; i++)
-        show_listed(c, &l->of[i]);
+        add_servers(c, l);
+    if (!l->n && !c->json)
+        fprintf(stderr, "there are no servers; add one with `holdfast add NAME -- COMMAND`\n");
     if (l->has_more)
         fprintf(stderr,
                 "there are more than the %d servers listed; see `holdfast servers show NAME`\n",
@@ -459,12 +509,12 @@ static bool run_logs(struct servers_cmd *c, struct error *err)
 }
 
 static const struct servers_verb verbs[] = {
-    {"list", 1, 1, {"--config", "--data", "--url", "--json"}, run_list},
-    {"show", 2, 2, {"--config", "--data", "--url", "--json"}, run_show},
-    {"diff", 2, 3, {"--config", "--data", "--url", "--json"}, run_diff},
-    {"approve", 2, 3, {"--all", "--digest", "--data", "--url", "--json"}, run_approve},
-    {"restart", 2, 2, {"--data", "--url", "--json"}, run_restart},
-    {"logs", 2, 2, {"-f", "-n", "--data", "--url", "--json"}, run_logs},
+    {"list", 1, 1, true, {"--config", "--data", "--url", "--json"}, run_list},
+    {"show", 2, 2, true, {"--config", "--data", "--url", "--json"}, run_show},
+    {"diff", 2, 3, true, {"--config", "--data", "--url", "--json"}, run_diff},
+    {"approve", 2, 3, false, {"--all", "--digest", "--data", "--url", "--json"}, run_approve},
+    {"restart", 2, 2, false, {"--data", "--url", "--json"}, run_restart},
+    {"logs", 2, 2, false, {"-f", "-n", "--data", "--url", "--json"}, run_logs},
 };
 
 int cmd_servers(struct cli *cli)
@@ -495,8 +545,11 @@ int cmd_servers(struct cli *cli)
     buf_init(&c.out, SIZE_MAX / 4);
     bool ok = v->run(&c, &err);
     source_close(&c.source);
+    if (ok && c.out.n && v->pages && !c.json)
+        pager_begin();
     if (ok && c.out.n)
         status = cli_print(cli, &c.out);
+    pager_end();
     buf_release(&c.out);
     if (!ok && err.code == ERR_USAGE)
         return cli_usage(cli, "%s", err.text);

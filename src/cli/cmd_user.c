@@ -3,9 +3,11 @@
  * password from the terminal, a file or standard input, never from the command line. */
 #include "cli/cli.h"
 
-#include "base/log.h"
+#include "base/clock.h"
 #include "cli/password.h"
 #include "cli/source.h"
+#include "cli/table.h"
+#include "cli/when.h"
 #include "crypto/hash.h"
 #include "identity/key_admin.h"
 #include "identity/user_admin.h"
@@ -13,6 +15,7 @@
 #include "json/write.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 struct user_cmd {
     struct cli *cli;
@@ -21,6 +24,7 @@ struct user_cmd {
     struct user_request wanted;
     struct password_text password; /* empty: the verb takes none */
     struct buf out;
+    struct table table; /* of a list; columns == NULL: none */
 };
 
 struct user_cmd_verb {
@@ -115,24 +119,35 @@ static bool list_page(struct user_cmd *c, struct str cursor, struct str *ret_jso
                        mem, ret_json, err);
 }
 
-static void add_user(struct user_cmd *c, const struct js_doc *doc, const struct js_node *user,
-                     bool is_first)
+static const struct table_column user_columns[] = {
+    {"NAME", 8, false},   {"STATE", 0, false}, {"ROLE", 0, false},
+    {"TENANT", 6, false}, {"ID", 8, false},
+};
+
+static void begin_table(struct user_cmd *c, const struct table_column *columns, size_t n)
+{
+    if (!c->table.columns)
+        table_init(&c->table, columns, n, table_terminal_width(STDOUT_FILENO),
+                   cli_colour(STDOUT_FILENO));
+}
+
+static void add_user(struct user_cmd *c, const struct js_doc *doc, const struct js_node *user)
 {
     struct arena *mem = c->cli->mem;
+    bool disabled = js_type_is(js_get(doc, user, STR("disabled")), JS_TRUE);
 
     if (c->json) {
         buf_addstr(&c->out, js_raw(doc, user));
         buf_addc(&c->out, '\n');
         return;
     }
-    if (is_first)
-        buf_addf(&c->out, "%-36s  %-8s %-8s %-12s  %s\n", "ID", "STATE", "ROLE", "TENANT", "NAME");
-    buf_addf(&c->out, "%-36.*s  %-8s %-8.*s %-12.*s  ", STR_ARG(source_text(doc, user, "id", mem)),
-             js_type_is(js_get(doc, user, STR("disabled")), JS_TRUE) ? "disabled" : "active",
-             STR_ARG(source_text(doc, user, "role", mem)),
-             STR_ARG(source_text(doc, user, "tenant_id", mem)));
-    log_escape(&c->out, source_text(doc, user, "username", mem), KEY_NAME_MAX);
-    buf_addc(&c->out, '\n');
+    begin_table(c, user_columns, countof(user_columns));
+    table_add(&c->table, source_text(doc, user, "username", mem));
+    table_add_coloured(&c->table, disabled ? STR("disabled") : STR("active"),
+                       disabled ? "2" : "32");
+    table_add(&c->table, source_text(doc, user, "role", mem));
+    table_add(&c->table, source_text(doc, user, "tenant_id", mem));
+    table_add(&c->table, source_text(doc, user, "id", mem));
 }
 
 static bool run_list(struct user_cmd *c, struct error *err)
@@ -148,8 +163,10 @@ static bool run_list(struct user_cmd *c, struct error *err)
         if (!list_page(c, cursor, &json, err) || !source_parse(json, c->cli->mem, &doc, err))
             return false;
         const struct js_node *users = js_get(&doc, js_root(&doc), STR("users"));
-        for (const struct js_node *u = js_first(&doc, users); u; u = js_next(&doc, users, u))
-            add_user(c, &doc, u, n++ == 0);
+        for (const struct js_node *u = js_first(&doc, users); u; u = js_next(&doc, users, u)) {
+            add_user(c, &doc, u);
+            n++;
+        }
         cursor = js_text(&doc, js_get(&doc, js_root(&doc), STR("next_cursor")), c->cli->mem);
     } while (cursor.p);
     if (!n && !c->json && named.tenant.p)
@@ -162,20 +179,36 @@ static bool run_list(struct user_cmd *c, struct error *err)
 
 /* sessions */
 
+static const struct table_column login_columns[] = {
+    {"ID", 0, false},      {"SINCE", 0, false},  {"LAST USED", 0, false},
+    {"ADDRESS", 9, false}, {"DEVICE", 6, false},
+};
+
+/* A time of today, else the day. */
+static struct str day_of(struct user_cmd *c, struct str text)
+{
+    char shown[WHEN_TEXT];
+    int64_t ms;
+
+    if (!clock_parse(text, &ms))
+        return STR("");
+    struct str time =
+        str_of(when_format(ms, clock_wall_ms(), cli_flag(c->cli, "--utc") != NULL, shown));
+    return arena_dup(c->cli->mem, str_n(time.p, time.n < 10 ? time.n : 10));
+}
+
 static void add_row(struct user_cmd *c, const struct js_doc *doc, const struct js_node *row)
 {
     struct arena *mem = c->cli->mem;
     const struct js_node *device = js_get(doc, row, STR("device_info"));
-    struct str used = source_text(doc, row, "last_activity", mem),
-               name = source_text(doc, device, "device_name", mem),
-               since = source_text(doc, row, "created_at", mem);
+    struct str name = source_text(doc, device, "device_name", mem);
 
-    buf_addf(&c->out, "%-36.*s  %-16.*s  %-16.*s  %-15.*s  %.*s\n",
-             STR_ARG(source_text(doc, row, "id", mem)),
-             STR_ARG(str_n(since.p, since.n < 16 ? since.n : 16)),
-             STR_ARG(str_n(used.p, used.n < 16 ? used.n : 16)),
-             STR_ARG(source_text(doc, row, "ip_address", mem)),
-             STR_ARG(name.n ? name : source_text(doc, device, "user_agent", mem)));
+    begin_table(c, login_columns, countof(login_columns));
+    table_add(&c->table, source_text(doc, row, "id", mem));
+    table_add(&c->table, day_of(c, source_text(doc, row, "created_at", mem)));
+    table_add(&c->table, day_of(c, source_text(doc, row, "last_activity", mem)));
+    table_add(&c->table, source_text(doc, row, "ip_address", mem));
+    table_add(&c->table, name.n ? name : source_text(doc, device, "user_agent", mem));
 }
 
 static bool show(struct user_cmd *c, struct str json, struct error *err)
@@ -192,9 +225,6 @@ static bool show(struct user_cmd *c, struct str json, struct error *err)
             buf_addc(&c->out, '\n');
             continue;
         }
-        if (n == 0)
-            buf_addf(&c->out, "%-36s  %-16s  %-16s  %-15s  %s\n", "ID", "SINCE", "LAST USED",
-                     "ADDRESS", "DEVICE");
         add_row(c, &doc, r);
     }
     if (!n && !c->json)
@@ -246,7 +276,7 @@ static const struct user_cmd_verb verbs[] = {
     {"enable", USER_ENABLE, {"--tenant", "--data", "--url", "--json"}, change, "may sign in again"},
     {"sessions",
      USER_REVOKE,
-     {"--tenant", "--revoke", "--data", "--url", "--json"},
+     {"--tenant", "--revoke", "--utc", "--data", "--url", "--json"},
      run_sessions,
      NULL},
 };
@@ -294,8 +324,15 @@ int cmd_user(struct cli *cli)
     bool ok = run_verb(&c, &verbs[i], &err);
     crypto_wipe(&c.password, sizeof(c.password));
     source_close(&c.source);
+    if (ok && c.table.columns) {
+        table_print(&c.table, &c.out);
+        pager_begin();
+    }
     if (ok && c.out.n)
         status = cli_print(cli, &c.out);
+    pager_end();
+    if (c.table.columns)
+        table_release(&c.table);
     buf_release(&c.out);
     return ok ? status : cli_refuse(cli, &err);
 }

@@ -182,7 +182,7 @@ static const struct cli_flag tail_flags[] = {
 };
 static const struct cli_flag key_flags[] = {
     {"--tenant", "NAME",
-     "tenant of the key (create; default: default), or list only this tenant (list)"},
+     "tenant of the key (create; default: default), or look only in this tenant (list, revoke)"},
     {"--name", "TEXT", "name of the key for people (create)"},
     {"--role", "ROLE", "admin, member, auditor or service (create; default: member)"},
     {"--user", "NAME", "user that the key acts for (create; default: none, it acts for itself)"},
@@ -204,6 +204,7 @@ static const struct cli_flag key_flags[] = {
     {"--new-file", "FILE", "file with the new master key (rotate-master; default: a random key)"},
     {"--reseal", NULL,
      "also make new keys for the tenants and seal all stored credentials again (rotate-master)"},
+    UTC_FLAG,
     DATA_FLAG,
     URL_FLAGS,
     JSON_FLAG,
@@ -227,6 +228,7 @@ static const struct cli_flag user_flags[] = {
      "file whose first line is the password, or - for standard input (create, passwd; default: ask "
      "on the terminal)"},
     {"--revoke", "ID", "end the sign-in with this id; all ends every one of them (sessions)"},
+    UTC_FLAG,
     DATA_FLAG,
     URL_FLAGS,
     JSON_FLAG,
@@ -416,12 +418,12 @@ static const struct cli_command own[] = {
     {
         .name = "key",
         .group = "Manage",
-        .usage = "create [flags] | list [--tenant NAME] | revoke ID | rotate-master [flags] | "
-                 "rotate-token",
+        .usage = "create [flags] | list [--tenant NAME] | revoke NAME|ID | rotate-master [flags] "
+                 "| rotate-token",
         .summary =
             "Create, list and revoke the keys of clients; rotate the master key and the token key.",
         .examples = {"holdfast key create --name laptop --server files --expires 90d",
-                     "holdfast key revoke 3k9x0q2m7a1z"},
+                     "holdfast key revoke laptop"},
         .flags = key_flags,
         .run = cmd_key,
     },

@@ -319,9 +319,9 @@ def test_user__list_is_for_people_and_for_programs(people):
     people.user('create', 'bob', '--role', 'auditor', '--tenant', 'other')
     people.user('disable', 'bob', '--tenant', 'other')
     lines = people.user('list').splitlines()
-    assert lines[0].split() == ['ID', 'STATE', 'ROLE', 'TENANT', 'NAME']
-    assert [line.split()[1:] for line in lines[1:]] == [['active', 'member', 'default', 'ada'], ['disabled', 'auditor', 'other', 'bob']]
-    assert people.user('list', '--tenant', 'default').splitlines() == lines[:2]
+    assert lines[0].split() == ['NAME', 'STATE', 'ROLE', 'TENANT', 'ID']
+    assert [line.split()[:4] for line in lines[1:]] == [['ada', 'active', 'member', 'default'], ['bob', 'disabled', 'auditor', 'other']]
+    assert people.user('list', '--tenant', 'default').splitlines()[1].split() == lines[1].split()
     row, = [json.loads(line) for line in people.user('list', '--tenant', 'other', '--json').splitlines()]
     assert (row['username'], row['disabled'], row['role']) == ('bob', True, 'auditor')
     done = user(people.hf, 'list', '--tenant', 'nowhere', env=people.env)
