@@ -163,7 +163,11 @@ static bool run_watch(struct sessions_cmd *c, struct error *err)
                                    .width = c->json ? 0 : table_terminal_width(c->terminal)};
 
     watch.control = c->from.control;
-    return read_ask(c, err) && sessions_watch(&watch, err);
+    if (!read_ask(c, err))
+        return false;
+    if (watch.width && !cli_flag(c->cli, "--limit")) /* a screen, with the head and the cursor */
+        c->ask.limit = (unsigned)table_terminal_height(c->terminal) - 2;
+    return sessions_watch(&watch, err);
 }
 
 /* show */

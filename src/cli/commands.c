@@ -255,7 +255,9 @@ static const struct cli_flag sessions_flags[] = {
     {"--client", "NAME", "only sessions of this client, by its name or type (list, watch)"},
     {"--server", "NAME", "only sessions that have used this server (list, watch)"},
     {"--user", "NAME", "only sessions of this user or key, by its name or id (list, watch)"},
-    {"--limit", "N", "print at most this many, the newest (list, watch; default: 50)"},
+    {"--limit", "N",
+     "print at most this many, the newest (list, watch; default: 50; watch on a terminal: its "
+     "lines)"},
     {"-n", "N", "number of calls to print (show; default: 10)"},
     {"--reason", "TEXT", "reason to record (end; default: ended by an administrator)"},
     {"--yes", NULL, "do not ask (end)"},

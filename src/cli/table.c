@@ -26,6 +26,13 @@ size_t table_terminal_width(int fd)
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20 ? size.ws_col : 80;
 }
 
+size_t table_terminal_height(int fd)
+{
+    struct winsize size = {0};
+
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row >= 5 ? size.ws_row : 24;
+}
+
 void table_init(struct table *t, const struct table_column *columns, size_t n, size_t width,
                 bool colour)
 {

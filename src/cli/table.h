@@ -33,6 +33,8 @@ struct table {
 
 /* Width of the terminal behind fd; 0: it is not a terminal. */
 size_t table_terminal_width(int fd);
+/* Its lines; 24 where that is not known. */
+size_t table_terminal_height(int fd);
 void table_init(struct table *t, const struct table_column *columns, size_t n, size_t width,
                 bool colour);
 void table_release(struct table *t);

@@ -2,6 +2,7 @@
 """`holdfast sessions`: the list, one session, the end of one, and the list as it changes; with a running
 Holdfast, with none, and over HTTP with a key.  The operations behind them, for each role."""
 import json
+import os
 import signal
 import subprocess
 import threading
@@ -9,7 +10,7 @@ import threading
 import pytest
 
 import harness
-from commands import command_env, on_terminal, run, run_json
+from commands import command_env, on_terminal, open_pty, run, run_json
 from harness import wait_for
 from rest import Rest, refused
 
@@ -193,8 +194,26 @@ def test_watch__prints_changes(own):
     assert len([s for s in watch.lines if s['id'] == laptop]) == 1  # it did not change
 
 
-def test_api__roles_and_tenants(holdfast):
-    hf = holdfast({})
+def test_watch__draws_a_screen_on_a_terminal(own):
+    ours, theirs = open_pty()
+    with subprocess.Popen([harness.BINARY, 'sessions', 'watch', '--quiet', '--data', own.data], stdin=theirs, stdout=theirs, stderr=theirs,
+                          env={**command_env(own), 'TERM': 'xterm', 'NO_COLOR': '1'}) as process:
+        os.close(theirs)
+        text = b''
+        while b'editor' not in text:
+            text += os.read(ours, 65536)
+        run(own, 'sessions', 'end', of(own, 'laptop')['id'], '--yes')
+        last = text
+        while b'editor' in last.rsplit(b'\x1b[2J', 1)[1] or b'e2e' not in last.rsplit(b'\x1b[2J', 1)[1]:
+            last += os.read(ours, 65536)  # until a screen without it
+        process.send_signal(signal.SIGINT)
+        assert process.wait(harness.DEADLINE_S) == -signal.SIGINT
+        os.close(ours)
+    assert text.startswith(b'\x1b[H\x1b[2JSESSION')
+
+
+def test_api__roles_and_tenants(holdfast, database):
+    hf = holdfast({}, env=database)
     api = Rest(hf)
 
     def key(*flags):

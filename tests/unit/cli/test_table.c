@@ -47,3 +47,22 @@ TEST(test_table__writes_everything_without_a_terminal_and_escapes_it)
     table_release(&t);
     buf_release(&b);
 }
+
+TEST(test_text_wrap__breaks_at_blanks_before_column_80)
+{
+    struct buf b;
+    buf_init(&b, 1 << 16);
+    text_wrap(&b, 4, STR("one two"), 4);
+    assert_str(buf_str(&b), "one two\n");
+    buf_reset(&b);
+    /* 74 columns are taken: "abcde" ends in column 79, "abcdef" does not fit. */
+    text_wrap(&b, 72, STR("x abcde"), 2);
+    assert_str(buf_str(&b), "x abcde\n");
+    buf_reset(&b);
+    text_wrap(&b, 72, STR("x abcdef"), 2);
+    assert_str(buf_str(&b), "x\n  abcdef\n");
+    buf_reset(&b);
+    text_wrap(&b, 0, STR("a\x1b[31m"), 0);
+    assert_null(memchr(b.p, 27, b.n));
+    buf_release(&b);
+}
