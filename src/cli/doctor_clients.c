@@ -119,7 +119,7 @@ static void say_url(struct doctor *d, const struct client_entry *e)
 
     str_split(&path, '/'), str_split(&path, '/'), str_split(&path, '/');
     origin = path.p ? str_n(e->url.p, (size_t)(path.p - e->url.p) - 1) : e->url;
-    if (!control_open_url(arena_dup(d->mem, origin), &control, &err)) {
+    if (!control_open_url(arena_dup(d->mem, origin), NULL, &control, &err)) {
         doctor_say(d, DOCTOR_WARNING, "check the address, and that Holdfast runs",
                    "%s names Holdfast at %.*s, which was not tried: %s", e->client->title,
                    STR_ARG(e->url), err.text);
