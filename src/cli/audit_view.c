@@ -14,6 +14,7 @@
 
 #define LONGEST_CELL 40
 #define LONGEST_TEXT 4096
+#define WIDE 110 /* columns from which on a call and its details share a line */
 /* The first two groups of a UUIDv7 hold its timestamp in milliseconds, so neighbours differ. */
 #define SESSION_SHOWN 13
 
@@ -125,18 +126,30 @@ void audit_view_list_row(struct table *t, const struct execution *x, struct audi
     table_add(t, session);
 }
 
-/* server.tool, then the error or the arguments: the end may be cut, and an error matters more. */
-static struct str call_text(const struct execution *x, struct arena *mem)
+/* The error, then the arguments: the end may be cut, and an error matters more. */
+static struct str call_details(const struct execution *x, struct arena *mem)
+{
+    if (x->error.n && x->arguments.n)
+        return arena_printf(mem, "%.*s  %.*s", STR_ARG(x->error), STR_ARG(x->arguments));
+    return x->error.n ? x->error : x->arguments;
+}
+
+/* server.tool and the details.  On a narrow terminal the details have a line of their own, because
+ * beside the other columns nothing of them would be left. */
+static void add_call(struct table *t, const struct execution *x)
 {
     const struct event_row *e = &x->event;
-    struct str call = arena_printf(mem, "%.*s%s%.*s", STR_ARG(e->server), e->server.n ? "." : "",
+    struct str details = call_details(x, t->mem);
+    struct str call = arena_printf(t->mem, "%.*s%s%.*s", STR_ARG(e->server), e->server.n ? "." : "",
                                    STR_ARG(what_of(e)));
+    bool is_narrow = t->width && t->width < WIDE;
 
-    if (x->error.n)
-        call = arena_printf(mem, "%.*s: %.*s", STR_ARG(call), STR_ARG(x->error));
-    if (x->arguments.n)
-        call = arena_printf(mem, "%.*s  %.*s", STR_ARG(call), STR_ARG(x->arguments));
-    return call;
+    if (details.n && !is_narrow)
+        call = arena_printf(t->mem, "%.*s%s%.*s", STR_ARG(call), x->error.n ? ": " : "  ",
+                            STR_ARG(details));
+    table_add(t, call);
+    if (details.n && is_narrow)
+        table_note(t, details);
 }
 
 void audit_view_story_row(struct table *t, const struct execution *x, struct audit_when when)
@@ -148,7 +161,7 @@ void audit_view_story_row(struct table *t, const struct execution *x, struct aud
     table_add(t, x->client);
     table_add_coloured(t, outcome_text(x->outcome, t->mem), look_of(x->outcome)->colour);
     table_add(t, str_of(duration_text(x->duration_us, duration)));
-    table_add(t, call_text(x, t->mem));
+    add_call(t, x);
 }
 
 void audit_view_event(struct table *t, const struct event_row *e, struct audit_when when)

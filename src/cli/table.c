@@ -12,6 +12,7 @@
 
 #define TEXT_MAX 4096
 #define GAP 2
+#define NOTE_INDENT 10
 
 size_t table_terminal_width(int fd)
 {
@@ -52,20 +53,28 @@ void table_release(struct table *t)
     *t = (struct table){0};
 }
 
-void table_add_coloured(struct table *t, struct str text, const char *colour)
+/* In the memory of the table. */
+static struct str escaped(struct table *t, struct str text)
 {
-    size_t column = t->n_cells % t->n;
     struct buf b;
 
     buf_init(&b, 16 * TEXT_MAX);
-    log_escape(&b, text.n ? text : STR("-"), TEXT_MAX);
+    log_escape(&b, text, TEXT_MAX);
+    struct str copy = arena_dup(t->mem, buf_str(&b));
+    buf_release(&b);
+    return copy;
+}
+
+void table_add_coloured(struct table *t, struct str text, const char *colour)
+{
+    size_t column = t->n_cells % t->n;
+
     if (t->n_cells == t->cap) {
         t->cap = t->cap ? 2 * t->cap : 64;
         t->cells = xrealloc(t->cells, t->cap * sizeof(*t->cells));
     }
-    struct table_cell cell = {arena_dup(t->mem, buf_str(&b)), colour};
+    struct table_cell cell = {.text = escaped(t, text.n ? text : STR("-")), .colour = colour};
     t->cells[t->n_cells++] = cell;
-    buf_release(&b);
     size_t width = unicode_columns(cell.text);
     if (width > t->natural[column])
         t->natural[column] = width;
@@ -74,6 +83,11 @@ void table_add_coloured(struct table *t, struct str text, const char *colour)
 void table_add(struct table *t, struct str text)
 {
     table_add_coloured(t, text, NULL);
+}
+
+void table_note(struct table *t, struct str text)
+{
+    t->cells[t->n_cells - 1].note = escaped(t, text);
 }
 
 /* Cuts the widest column that may be cut, one step at a time, until the table fits. */
@@ -133,17 +147,34 @@ static void add_cell(const struct table *t, struct buf *out, size_t column, stru
     buf_addz(out, is_last ? "\n" : "  ");
 }
 
+static void add_note(const struct table *t, struct buf *out, struct str note)
+{
+    size_t room = t->width ? t->width - NOTE_INDENT : SIZE_MAX;
+    bool is_cut = unicode_columns(note) > room;
+
+    for (size_t i = 0; i < NOTE_INDENT; i++)
+        buf_addc(out, ' ');
+    buf_addz(out, t->colour ? "\033[2m" : "");
+    buf_addstr(out, is_cut ? cut(note, room - 1) : note);
+    buf_addz(out, is_cut ? "…" : "");
+    buf_addz(out, t->colour ? "\033[0m\n" : "\n");
+}
+
 void table_print(struct table *t, struct buf *out)
 {
     size_t widths[TABLE_COLUMNS];
 
     fit(t, widths);
     for (size_t i = 0; !t->has_head && i < t->n; i++)
-        add_cell(t, out, i, (struct table_cell){str_of(t->columns[i].head), "1"}, widths[i]);
+        add_cell(t, out, i, (struct table_cell){.text = str_of(t->columns[i].head), .colour = "1"},
+                 widths[i]);
     t->has_head = true;
-    for (size_t row = 0; row + t->n <= t->n_cells; row += t->n)
+    for (size_t row = 0; row + t->n <= t->n_cells; row += t->n) {
         for (size_t i = 0; i < t->n; i++)
             add_cell(t, out, i, t->cells[row + i], widths[i]);
+        if (t->cells[row + t->n - 1].note.n)
+            add_note(t, out, t->cells[row + t->n - 1].note);
+    }
     t->n_cells = 0;
     arena_reset(t->mem);
 }

@@ -18,6 +18,7 @@ struct table_column {
 };
 struct table_cell {
     struct str text;    /* escaped */
+    struct str note;    /* escaped; printed on a line of its own below the row */
     const char *colour; /* "31"; NULL: none.  The text says the same in words */
 };
 struct table {
@@ -41,6 +42,8 @@ void table_release(struct table *t);
 /* The next cell, row by row; an empty text is shown as "-". */
 void table_add(struct table *t, struct str text);
 void table_add_coloured(struct table *t, struct str text, const char *colour);
+/* A second line below the row whose last cell was just added, cut to the width of the table. */
+void table_note(struct table *t, struct str text);
 /* Appends the rows since the last call to `out`, after the head the first time.  Columns never get
  * narrower than the cells before need, so that a stream of rows stays aligned. */
 void table_print(struct table *t, struct buf *out);

@@ -65,12 +65,41 @@ TEST(test_audit_view__a_story_fits_the_terminal_and_shows_the_error)
     audit_view_story_row(&t, &x, (struct audit_when){.now_ms = x.event.at_ms, .utc = true});
     table_print(&t, &b);
     assert_non_null(strstr(b.p, "09:02:03  laptop  claude-code  ✘ tool_error"));
-    assert_non_null(strstr(b.p, "files.read_text_file: Ac"));
+    assert_non_null(strstr(b.p, "ms  files.read_text_file\n"
+                                "          Access denied: /etc/shadow  path=\"/etc/shadow\"\n"));
     struct str rest = buf_str(&b);
     while (rest.n)
         assert_true(unicode_columns(str_split(&rest, '\n')) <= 80);
     table_release(&t);
     buf_release(&b);
+}
+
+TEST(test_audit_view__a_long_story_line_is_cut_and_a_wide_terminal_has_one_line_a_call)
+{
+    static const size_t widths[] = {80, 110, 0};
+    struct execution x = sample("files", "read", "ok");
+    char path[201];
+
+    memset(path, 'p', 200);
+    path[200] = '\0';
+    x.arguments = str_of(path);
+    for (size_t i = 0; i < countof(widths); i++) {
+        struct table t;
+        struct buf b;
+        buf_init(&b, 1 << 16);
+        audit_view_begin(&t, AUDIT_VIEW_STORY, widths[i], false);
+        audit_view_story_row(&t, &x, (struct audit_when){.now_ms = x.event.at_ms, .utc = true});
+        table_print(&t, &b);
+        struct str rest = buf_str(&b), head = str_split(&rest, '\n');
+        struct str row = str_split(&rest, '\n'), note = str_split(&rest, '\n');
+        assert_true(head.n > 0);
+        assert_int_equal(note.n > 0, widths[i] == 80);
+        assert_int_equal(memmem(row.p, row.n, path, 200) != NULL, widths[i] == 0);
+        if (widths[i])
+            assert_int_equal(unicode_columns(note.n ? note : row), widths[i]);
+        table_release(&t);
+        buf_release(&b);
+    }
 }
 
 TEST(test_audit_view__wide_characters_and_marks_keep_the_columns)
