@@ -16,6 +16,7 @@
 #include "audit/audit.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metric.h"
 #include "config/datadir.h"
 #include "exchange/pipe.h"
 #include "exchange/sse2024.h"
@@ -131,12 +132,17 @@ bool gateway_check_files(const struct config *config, struct error *err)
     return true;
 }
 
-static void log_certificate(const struct gateway *g)
+/* Without TLS there is no metric: 0 would read as a certificate that has expired. */
+static void tell_certificate(const struct gateway *g)
 {
     char until[TLS_DATE_TEXT];
-
     if (!g->tls)
         return;
+    struct metric *expiry = metric_register(
+        METRIC_GAUGE, "holdfast_certificate_expires_timestamp_seconds",
+        "When the certificate of the listener expires, in seconds since 1970.", "", 1);
+
+    metric_set(metric_cell(expiry, NULL, 0), tls_server_until_s(g->tls));
     tls_server_until(g->tls, until);
     log_info("serving TLS", LS("certificate", g->front.config->tls_cert), LZ("until", until));
 }
@@ -154,7 +160,7 @@ static void swap_tls(struct gateway *g, struct tls_context *fresh)
     http_server_set_tls(g->server, fresh);
     tls_free(g->tls);
     g->tls = fresh;
-    log_certificate(g);
+    tell_certificate(g);
 }
 
 /* Listeners. */
@@ -217,7 +223,7 @@ static bool start_listeners(struct gateway *g, struct error *err)
     config.max_body = c->limit_body;
     if (!load_tls(c, &g->tls, err))
         return false;
-    log_certificate(g);
+    tell_certificate(g);
     g->server = http_server_new(g->sv.loop, &config, front_gate, front_handle, &g->front);
     if (!datadir_socket(g->options.data_dir, g->mem, &socket, err))
         return false;

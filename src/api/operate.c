@@ -16,8 +16,10 @@
 #include "store/lanes.h"
 #include "upstream/upstream.h"
 
+#include <sys/statvfs.h>
+
 static struct metric *in_flight, *waiting, *links, *resident, *upstream_up, *degraded, *requests,
-    *failures, *queues, *stall, *log_lost, *batches;
+    *failures, *queues, *stall, *log_lost, *batches, *disk;
 
 void operate_start(struct api_services *sv unused_arg)
 {
@@ -45,6 +47,17 @@ void operate_start(struct api_services *sv unused_arg)
         metric_register(METRIC_GAUGE, "holdfast_log_lines_dropped", "Log lines dropped.", "", 1);
     batches = metric_register(METRIC_GAUGE, "holdfast_store_writes",
                               "Batches, ops and failures of the write lane.", "what", 4);
+    disk = metric_register(METRIC_GAUGE, "holdfast_data_free_bytes",
+                           "Free bytes of the file system of the data directory.", "", 1);
+}
+
+/* If the file system cannot be examined, the gauge keeps its value. */
+static void set_disk(struct str data_dir)
+{
+    struct statvfs fs;
+
+    if (data_dir.p && statvfs(data_dir.p, &fs) == 0)
+        metric_set(metric_cell(disk, NULL, 0), (int64_t)fs.f_bavail * (int64_t)fs.f_frsize);
 }
 
 static void set(struct metric *m, const char *label, int64_t value)
@@ -82,6 +95,7 @@ static void fill(struct api_services *sv)
     set(batches, "failures", (int64_t)lanes.failures);
     set(stall, NULL, loop_take_stall_us(sv->loop));
     set(log_lost, NULL, (int64_t)log_dropped());
+    set_disk(sv->data_dir);
     upstreams_each(sv->upstreams, set_upstream, NULL);
 }
 

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <openssl/err.h>
@@ -165,6 +166,15 @@ static void print_date(const ASN1_TIME *date, char ret[TLS_DATE_TEXT])
 void tls_server_until(const struct tls_context *t, char ret_date[TLS_DATE_TEXT])
 {
     print_date(X509_get0_notAfter(SSL_CTX_get0_certificate(t->ctx)), ret_date);
+}
+
+int64_t tls_server_until_s(const struct tls_context *t)
+{
+    struct tm until = {0};
+
+    return ASN1_TIME_to_tm(X509_get0_notAfter(SSL_CTX_get0_certificate(t->ctx)), &until) == 1
+               ? (int64_t)timegm(&until)
+               : 0;
 }
 
 static bool check_dates(const X509 *cert, const char *file, struct error *err)

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 
+#include <stdint.h>
+
 /* May be freed while its connections are open: they hold references. */
 struct tls_context;
 /* Rejects (ERR_CONFIG, naming the file) anything that would fail every client later: unreadable
@@ -25,5 +27,7 @@ void tls_free(struct tls_context *t); /* NULL is fine */
 /* The expiry of a server context's certificate, such as "Nov 15 12:00:00 2026 GMT". */
 #define TLS_DATE_TEXT 64
 void tls_server_until(const struct tls_context *t, char ret_date[TLS_DATE_TEXT]);
+/* The same in seconds since 1970. */
+int64_t tls_server_until_s(const struct tls_context *t);
 
 #endif

@@ -2,6 +2,7 @@
 """What operators do: look at its health, stop it, reload it, and start it wrongly."""
 import contextlib
 import json
+import os
 import re
 import signal
 import socket
@@ -52,6 +53,14 @@ def metrics(hf):
         assert name not in values, f'twice: {name}'
         values[name] = float(value)
     return values
+
+
+def test_metrics__show_the_space_that_is_left_for_the_data(holdfast):
+    hf = holdfast()
+    space = os.statvfs(hf.data)
+    assert 0 < metrics(hf)['holdfast_data_free_bytes'] <= space.f_blocks * space.f_frsize
+    assert metrics(hf)['holdfast_data_free_bytes'] % space.f_frsize == 0
+    assert not [name for name in metrics(hf) if name.startswith('holdfast_certificate_')], 'there is no certificate'
 
 
 def test_metrics__count_what_happened(holdfast, stdio_server):

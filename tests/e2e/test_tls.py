@@ -344,6 +344,30 @@ def test_reload__gives_new_connections_the_new_certificate(holdfast, ours, expir
         assert old.request('GET', '/healthz').status == 200
 
 
+def expiry(hf):
+    (line,) = [l for l in hf.get('/metrics').body.decode().splitlines() if l.startswith('holdfast_certificate_expires_timestamp_seconds ')]
+    return int(line.split()[1])
+
+
+def not_after(pair):
+    text = subprocess.run(['openssl', 'x509', '-in', pair[0], '-noout', '-enddate'], capture_output=True, text=True, check=True).stdout
+    return int(ssl.cert_time_to_seconds(text.strip().removeprefix('notAfter=')))
+
+
+def test_metric__is_the_expiry_of_the_certificate_in_use(holdfast, ours, tmp_path):
+    cert, key = str(tmp_path / 'live.pem'), str(tmp_path / 'live.key')
+    pairs = ours.sign('short', days=2), ours.sign('long', days=20)
+    assert not_after(pairs[1]) > not_after(pairs[0])
+    for number, pair in enumerate(pairs):
+        shutil.copy(pair[0], cert)
+        shutil.copy(pair[1], key)
+        if number:
+            reload(hf, 'configuration reloaded')
+        else:
+            hf = holdfast({}, settings(cert, key), tls=ours.context())
+        assert expiry(hf) == not_after(pair)
+
+
 def test_reload__cannot_turn_tls_off(secure):
     hf = secure()
     hf.write_config({'mcpServers': {}, 'holdfast': {}})
