@@ -8,7 +8,7 @@ CONFIG ?= $(firstword $(wildcard holdfast.json) deploy/examples/sample.json)
 RUN_ARGS ?= --data $(DATA) --config $(CONFIG)
 
 .DEFAULT_GOAL := build
-.PHONY: build release run test test-long bench lint install uninstall deb clean help
+.PHONY: build release run test test-long bench compare lint install uninstall deb clean help
 
 build: ## build build/holdfast (release)
 	@tools/install-deps --check run
@@ -39,6 +39,11 @@ bench: ## measure beside nginx and PostgreSQL on this machine (BENCH_ARGS=--quic
 	@tools/configure build -Dbuildtype=release -Db_lto=true
 	@ninja -C build bench/bench_load bench/bench_rest bench/bench_streams bench/bench_upstream
 	@/usr/bin/python3 bench/run.py $(BENCH_ARGS)
+
+compare: ## ask what a client meets when something ends, beside nginx and two MCP proxies of npm
+	@tools/install-deps test
+	@$(MAKE) --no-print-directory build
+	@/usr/bin/python3 bench/compare.py
 
 lint: ## formatting, clang-tidy, include arrows, names in docs, banned calls
 	@tools/install-deps lint
