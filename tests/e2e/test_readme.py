@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tour of the README is run as it stands: what it prints is what a newcomer sees."""
+"""The README and the tour are run as they stand: what they print is what a newcomer sees.  test_how_tos.py runs the journeys
+of the README."""
+import concurrent.futures
 import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 
 import commands
 import harness
 
-README = os.path.join(os.path.dirname(__file__), '..', '..', 'README.md')
+sys.path.insert(0, os.path.join(harness.TOP, 'bench'))
+import compare  # noqa: E402  pylint: disable=wrong-import-position
+
+README = os.path.join(harness.TOP, 'README.md')
+TOUR = os.path.join(harness.TOP, 'docs/tour.md')
 
 
 def tour():
     """[(command, expected output)] of the console blocks, in order."""
-    with open(README, encoding='utf-8') as text:
+    with open(TOUR, encoding='utf-8') as text:
         blocks = re.findall(r'```console\n(.*?)```', text.read(), re.S)
     steps = []
     for line in '\n'.join(blocks).split('\n'):
@@ -33,7 +40,7 @@ def matches(expected, printed):
 
 def test_tour__prints_what_it_says(holdfast, tmp_path):
     vault = tmp_path / 'vault'
-    shutil.copytree(os.path.join(os.path.dirname(README), 'deploy', 'examples', 'vault'), vault)
+    shutil.copytree(os.path.join(harness.TOP, 'deploy', 'examples', 'vault'), vault)
     hf = holdfast(settings={'docs': {'Sample': {'path': str(vault)}}})
     steps = tour()
     assert len(steps) >= 7
@@ -73,3 +80,35 @@ def test_first_lines__list_and_call_a_tool(holdfast):
         out = subprocess.run(['bash', '-c', line.replace('127.0.0.1:4653', f'127.0.0.1:{hf.port}')],
                              capture_output=True, text=True, timeout=60, check=True).stdout
         assert expected in out
+
+
+def compared():
+    """The table of the README: {question: {what stands in front: answer}}."""
+    with open(README, encoding='utf-8') as text:
+        rows = [[cell.strip() for cell in line.strip('|\n').split('|')] for line in text if line.startswith('|')]
+    head = next(index for index, row in enumerate(rows) if row[-1] == 'Holdfast')
+    names, found = rows[head][1:], {}
+    for row in rows[head + 2:]:
+        if len(row) != len(names) + 1:
+            break
+        found[row[0]] = dict(zip(names, row[1:]))
+    return found
+
+
+def test_comparison__is_what_the_command_finds():
+    """Without the proxies of npm, which `make compare` fetches."""
+    table = compared()
+    assert set(table) == {question for question, _ in compare.QUESTIONS}
+    asked = [(question, ask, name, kind) for question, ask in compare.QUESTIONS for name, kind in compare.FRONTS
+             if name not in compare.PROXIES]
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        answers = list(pool.map(lambda one: compare.ask(one[1], one[3], harness.BINARY), asked))
+    for (question, _, name, _), answer in zip(asked, answers, strict=True):
+        assert table[question][name] == answer, f'{question}: {name}'
+
+
+def test_first_screen__has_the_commands_and_a_picture():
+    with open(README, encoding='utf-8') as text:
+        screen = text.read().split('\n')[:24]
+    for wanted in ('holdfast add ', 'holdfast connect ', 'holdfast tail', 'make run', 'make test', 'docs/captures/tail.svg'):
+        assert any(wanted in line for line in screen), wanted
