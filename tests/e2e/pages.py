@@ -76,8 +76,8 @@ def steps(block):
 
 def matches(expected, printed):
     """Whether the whole output is as expected: `…` stands for anything, blanks for any blanks."""
-    pattern = re.sub(r'(\\ )+', r'\\s+', re.escape(expected.strip())).replace('…', r'[\s\S]*?')
-    return re.fullmatch(pattern, printed.strip()) is not None
+    expected, printed = ('\n'.join(' '.join(line.split()) for line in text.strip().split('\n')) for text in (expected, printed))
+    return re.fullmatch(re.escape(expected).replace('…', r'[\s\S]*?'), printed) is not None
 
 
 def without_comments(text):

@@ -105,7 +105,7 @@ def script(page, port):
     for language, block, _ in pages.blocks(pages.read(page)):
         file = re.match(r'// ([\w./-]+\.json)\n', block) if language == 'json' else None
         if file:
-            lines.append(f"cat >{file.group(1)} <<'HOLDFAST_EOF'\n{block}HOLDFAST_EOF")
+            lines.append(f"mkdir -p $(dirname {file.group(1)}); cat >{file.group(1)} <<'HOLDFAST_EOF'\n{block}HOLDFAST_EOF")
         for command, expected in pages.steps(block) if language == 'console' else ():
             at = [text.replace('127.0.0.1:4653', f'127.0.0.1:{port}') for text in (command, expected)]
             lines.append(f'{{\n{at[0]}\n}} </dev/null >"$SCRATCH/out.{len(steps)}" 2>&1\necho $? >"$SCRATCH/rc.{len(steps)}"')
@@ -132,6 +132,11 @@ def test_console__prints_what_the_page_says(page, tmp_path):
     finally:
         for socket_file in glob.glob(f'{tmp_path}/home/**/holdfast.sock', recursive=True) + glob.glob(f'{tmp_path}/home/.*/**/holdfast.sock', recursive=True):
             subprocess.run(['holdfast', 'stop', '--data', os.path.dirname(socket_file)], env=env, capture_output=True, timeout=60, check=False)
+
+
+def test_output__matches_as_a_whole():
+    assert pages.matches('a  b\n…c', 'a b\n  x y c\n') and pages.matches('', '\n') and pages.matches('…', 'x\ny')
+    assert not pages.matches('a', 'a b') and not pages.matches('', 'x') and not pages.matches('a.c', 'abc') and not pages.matches('a\n…', 'b\na')
 
 
 def test_fences__have_a_language_of_the_convention():
