@@ -234,6 +234,8 @@ def fetch_proxies():
             return False
     if all(there(*each) for each in PROXIES.items()):
         return
+    if not shutil.which('npm'):
+        raise SystemExit('compare: npm is not installed, which fetches the proxies (Debian package npm)')
     os.makedirs(NPM, exist_ok=True)
     subprocess.run(['npm', 'install', '--ignore-scripts', '--no-audit', '--no-fund', '--silent', '--prefix', NPM,
                     *(f'{name}@{version}' for name, version in PROXIES.items())], check=True)

@@ -54,10 +54,10 @@ def scratch(folder):
                        ('uvx', 'exit 1')):
         (programs / name).write_text(f'#!/bin/bash\n{text}\n', encoding='utf-8')
         (programs / name).chmod(0o755)
-    env = {**os.environ, 'HOME': str(home), 'PATH': f'{programs}:{os.environ["PATH"]}', 'TZ': 'UTC', 'NO_COLOR': '1', 'PAGER': '',
+    env = {**os.environ, 'HOME': str(home), 'PATH': f'{programs}:/usr/bin:/bin', 'TZ': 'UTC', 'NO_COLOR': '1', 'PAGER': '',
            'CREDENTIALS_DIRECTORY': str(folder / 'credentials')}
     for name in ('HOLDFAST_CONFIG', 'HOLDFAST_KEY', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_STATE_HOME', 'XDG_RUNTIME_DIR',
-                 'STATE_DIRECTORY', 'DATABASE_URL', 'REDIS_URL', 'COLUMNS'):
+                 'CLAUDE_CONFIG_DIR', 'CODEX_HOME', 'STATE_DIRECTORY', 'DATABASE_URL', 'REDIS_URL', 'COLUMNS'):
         env.pop(name, None)
     return env, port
 
