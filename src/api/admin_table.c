@@ -179,7 +179,7 @@ const struct api_param audit_executions_params[] = {
      .type = "string",
      .names = flags,
      .default_text = "0",
-     .help = "1: include the arguments in one line."},
+     .help = "1: include the arguments, and the reply to a failed call, in one line each."},
     PARAM_LIMIT,
     PARAM_CURSOR,
     {0},
@@ -597,6 +597,8 @@ const struct api_member audit_execution_members[] = {
     {"client_name", "string", NULL, false, NULL, NULL, "Name that the client gives itself."},
     {"arguments_line", "string", NULL, false, NULL, NULL,
      "Arguments in one line, as the audit stores them, at most 400 bytes."},
+    {"reply_line", "string", NULL, false, NULL, NULL,
+     "First line of what the server said to a call that failed, at most 400 bytes."},
     {0},
 };
 const struct api_member audit_execution_list_members[] = {

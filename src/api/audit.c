@@ -264,6 +264,8 @@ static bool run_execution(struct read_job *job, struct store *store)
     who_fill(&names, &found);
     who_release(&names);
     found.arguments = execution_arguments(events[0].body, x->j.mem);
+    if (found.outcome_id && !found.error.n && execution_failed(found.outcome))
+        found.reply = execution_reply_text(events[n - 1].body, x->j.mem);
     js_begin(&w, &x->j.out);
     js_object(&w);
     js_key(&w, STR("execution"));

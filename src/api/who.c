@@ -108,21 +108,34 @@ bool who_fits(void *arg, const struct execution *x)
            str_eq(w->wanted, rest.p ? rest : x->event.owner);
 }
 
-bool who_add_arguments(struct who_names *w, struct execution *x, struct error *err)
+/* Sets *ret to text(the body of the event), in w->mem.  On a busy store it stays absent, because the
+ * row is worth more than its detail. */
+static bool add_text(struct who_names *w, int64_t id,
+                     struct str (*text)(struct str, struct arena *), struct str *ret,
+                     struct error *err)
 {
     int64_t scanned = 0;
     struct event_filter one = {.ret_scanned = &scanned,
-                               .after = x->event.id - 1,
-                               .before = x->event.id + 1,
+                               .after = id - 1,
+                               .before = id + 1,
                                .kind = -1,
                                .with_bodies = true};
     struct arena *mem = arena_new(SIZE_MAX / 4);
     struct event_row *rows = NULL;
     size_t n = 0;
-    bool ok = x->event.body_len < 0 || store_events_page(w->store, &one, 1, mem, &rows, &n, err);
+    bool ok = store_events_page(w->store, &one, 1, mem, &rows, &n, err);
 
     if (ok && n)
-        x->arguments = execution_arguments(rows[0].body, w->mem);
+        *ret = text(rows[0].body, w->mem);
     arena_free(mem);
-    return ok || err->code == ERR_TIMEOUT; /* a busy store: the row is worth more than its detail */
+    return ok || err->code == ERR_TIMEOUT;
+}
+
+bool who_add_arguments(struct who_names *w, struct execution *x, struct error *err)
+{
+    bool has_reply = x->outcome_id && !x->error.n && execution_failed(x->outcome);
+
+    return (x->event.body_len < 0 ||
+            add_text(w, x->event.id, execution_arguments, &x->arguments, err)) &&
+           (!has_reply || add_text(w, x->outcome_id, execution_reply_text, &x->reply, err));
 }

@@ -24,8 +24,8 @@ void who_fill(struct who_names *w, struct execution *x);
 /* For execution_filter.fits: whether w->wanted is the name of the row's user, or the name or id of
  * its key, or "local". */
 bool who_fits(void *w, const struct execution *x);
-/* Sets the arguments of an execution from the body of its first event.  They stay absent if the
- * store is too busy to read it in time. */
+/* Sets the arguments of an execution from the body of its first event, and the reply to a failed
+ * call from that of its outcome.  They stay absent if the store is too busy to read it in time. */
 must_check bool who_add_arguments(struct who_names *w, struct execution *x, struct error *err);
 
 #endif

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 struct outcome {
-    int64_t exec, duration_us;
+    int64_t exec, id, duration_us;
     struct str outcome, error;
     char bytes[];
 };
@@ -34,7 +34,7 @@ static struct str exec_key(const int64_t *exec)
 static void remember_outcome(struct join *j, const struct event_row *e)
 {
     struct outcome *o = xmalloc(sizeof(*o) + e->outcome.n + e->error.n);
-    *o = (struct outcome){.exec = e->exec, .duration_us = e->duration_us};
+    *o = (struct outcome){.exec = e->exec, .id = e->id, .duration_us = e->duration_us};
     o->outcome = str_n(o->bytes, e->outcome.n);
     memcpy(o->bytes, e->outcome.n ? e->outcome.p : "", e->outcome.n);
     if (e->error.p) {
@@ -62,6 +62,7 @@ static struct execution execution_of(const struct event_row *e, const struct out
         x.error = e->error;
         x.duration_us = e->duration_us;
     } else if (o) {
+        x.outcome_id = o->id;
         x.outcome = o->outcome;
         x.error = o->error;
         x.duration_us = o->duration_us;
@@ -209,7 +210,8 @@ bool execution_get(struct event_source *source, int64_t id, struct arena *mem,
     struct outcome last = {0};
     bool closed = n == 2 && events[1].kind == EVENT_OUTCOME;
     if (closed)
-        last = (struct outcome){.outcome = events[1].outcome,
+        last = (struct outcome){.id = events[1].id,
+                                .outcome = events[1].outcome,
                                 .error = events[1].error,
                                 .duration_us = events[1].duration_us};
     *ret = execution_of(&events[0], closed ? &last : NULL);
@@ -249,6 +251,25 @@ struct str execution_arguments(struct str body, struct arena *mem)
     return ret;
 }
 
+struct str execution_reply_text(struct str body, struct arena *mem)
+{
+    struct arena *scratch = arena_new(SIZE_MAX / 4);
+    struct str ret = STR_NONE;
+    struct js_doc doc;
+
+    if (body.p && js_parse(body, &js_limits_upstream, scratch, &doc, NULL)) {
+        const struct js_node *content = js_get(&doc, js_root(&doc), STR("content"));
+        const struct js_node *said = js_type_is(content, JS_ARRAY)
+                                         ? js_get(&doc, js_first(&doc, content), STR("text"))
+                                         : js_get(&doc, js_root(&doc), STR("message"));
+        struct str rest = js_text(&doc, said, scratch), line = str_split(&rest, '\n');
+        if (line.n)
+            ret = arena_dup(mem, str_cut(line, EXECUTION_ARGUMENTS));
+    }
+    arena_free(scratch);
+    return ret;
+}
+
 void execution_to_json(const struct execution *x, struct js_writer *w)
 {
     const struct event_row *e = &x->event;
@@ -278,6 +299,7 @@ void execution_to_json(const struct execution *x, struct js_writer *w)
     js_kv_string(w, "key_name", x->key);
     js_kv_string(w, "client_name", x->client);
     js_kv_string(w, "arguments_line", x->arguments);
+    js_kv_string(w, "reply_line", x->reply);
     js_object_end(w);
 }
 
@@ -300,6 +322,7 @@ bool execution_from_json(const struct js_doc *doc, const struct js_node *v, stru
     x.key = js_text(doc, js_get(doc, v, STR("key_name")), mem);
     x.client = js_text(doc, js_get(doc, v, STR("client_name")), mem);
     x.arguments = js_text(doc, js_get(doc, v, STR("arguments_line")), mem);
+    x.reply = js_text(doc, js_get(doc, v, STR("reply_line")), mem);
     if (js_get(doc, v, STR("duration_us")))
         x.duration_us = x.event.duration_us;
     *ret = x;

@@ -11,9 +11,11 @@ struct execution {
     struct event_row event; /* the intent or note */
     struct str outcome;     /* "open" while the execution has no outcome */
     struct str error;
+    int64_t outcome_id;  /* the event with the outcome and its body; 0: none, or not known */
     int64_t duration_us; /* -1 while open */
-    /* For people, where the reader has them: names of user, key and client, arguments in a line. */
-    struct str user, key, client, arguments;
+    /* For people, where the reader has them: names of user, key and client, arguments in a line,
+     * and what the server said to a call that failed. */
+    struct str user, key, client, arguments, reply;
 };
 
 struct execution_filter {
@@ -49,6 +51,9 @@ bool execution_failed(struct str outcome);
  * EXECUTION_ARGUMENTS bytes: path="/notes", depth=2.  Absent: there are none. */
 #define EXECUTION_ARGUMENTS 400
 struct str execution_arguments(struct str body, struct arena *mem);
+/* What the server said in the body of a failed outcome, as stored: the first text of the result, or
+ * the message of the error; its first line, at most EXECUTION_ARGUMENTS bytes. */
+struct str execution_reply_text(struct str body, struct arena *mem);
 void execution_to_json(const struct execution *x, struct js_writer *w);
 /* Reads what execution_to_json() writes; the other members of ret->event are zero.  Texts are views
  * into the document or copies in `mem`. */

@@ -126,12 +126,15 @@ void audit_view_list_row(struct table *t, const struct execution *x, struct audi
     table_add(t, session);
 }
 
-/* The error, then the arguments: the end may be cut, and an error matters more. */
+/* The error or the reply to a failed call, then the arguments: the end may be cut, and an error
+ * matters more. */
 static struct str call_details(const struct execution *x, struct arena *mem)
 {
-    if (x->error.n && x->arguments.n)
-        return arena_printf(mem, "%.*s  %.*s", STR_ARG(x->error), STR_ARG(x->arguments));
-    return x->error.n ? x->error : x->arguments;
+    struct str error = x->error.n ? x->error : x->reply;
+
+    if (error.n && x->arguments.n)
+        return arena_printf(mem, "%.*s  %.*s", STR_ARG(error), STR_ARG(x->arguments));
+    return error.n ? error : x->arguments;
 }
 
 /* server.tool and the details.  On a narrow terminal the details have a line of their own, because
@@ -145,8 +148,8 @@ static void add_call(struct table *t, const struct execution *x)
     bool is_narrow = t->width && t->width < WIDE;
 
     if (details.n && !is_narrow)
-        call = arena_printf(t->mem, "%.*s%s%.*s", STR_ARG(call), x->error.n ? ": " : "  ",
-                            STR_ARG(details));
+        call = arena_printf(t->mem, "%.*s%s%.*s", STR_ARG(call),
+                            x->error.n || x->reply.n ? ": " : "  ", STR_ARG(details));
     table_add(t, call);
     if (details.n && is_narrow)
         table_note(t, details);

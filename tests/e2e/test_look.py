@@ -5,7 +5,11 @@ import json
 import pytest
 
 import harness
+import commands
 from commands import on_terminal, run, run_json
+
+
+REPLY = 'Access denied: /etc/shadow'
 
 
 @pytest.fixture(scope='module')
@@ -16,7 +20,7 @@ def hf(tmp_path_factory):
     hf.start()
     client = hf.client('/mcp/up').connect()
     client.call('echo', {'text': 'a long text ' * 20})
-    client.call('fail', {})
+    client.call('fail', {'text': REPLY + '\nand more'})
     yield hf
     hf.close()
 
@@ -26,7 +30,12 @@ def test_tail__is_a_story_with_names_and_arguments(hf):
     echo = next(line for line in text.splitlines() if 'up.echo' in line)
     assert 'local' in echo and '✔ ok' in echo and 'text="a long text' in echo
     failed = next(line for line in text.splitlines() if 'up.fail' in line)
-    assert '✘ tool_error' in failed
+    assert '✘ tool_error' in failed and 'up.fail: ' + REPLY in failed
+    [row] = run_json(hf, 'audit', 'list', '--errors')
+    assert row['reply_line'] == REPLY and not row.get('error')
+    assert all('reply_line' not in other for other in run_json(hf, 'audit', 'list') if other['id'] != row['id'])
+    shown = commands.control(hf, f'/api/v1/audit/executions/{row["id"]}').json()['execution']
+    assert shown['reply_line'] == REPLY
 
 
 @pytest.mark.parametrize('words', [('audit', 'tail'), ('audit', 'list'), ('tail', '--until', 'now')])

@@ -380,3 +380,40 @@ TEST(test_executions__the_source_filters_and_begins_where_the_session_does)
     f.session = STR("018bcfe5-68x0-7abc");
     asks(&f, "session_prefix=", "since=");
 }
+
+TEST(test_executions__a_reply_is_the_first_line_of_a_result_or_the_message_of_an_error)
+{
+    static const char *const rows[][2] = {
+        {"{\"content\":[{\"type\":\"text\",\"text\":\"no such file\\nat "
+         "open()\"}],\"isError\":true}",
+         "no such file"},
+        {"{\"content\":[{\"type\":\"text\",\"text\":\"one\"},{\"type\":\"text\",\"text\":\"two\"}]"
+         "}",
+         "one"},
+        {"{\"code\":-32602,\"message\":\"unknown tool\"}", "unknown tool"},
+        {"{\"content\":[{\"type\":\"image\",\"data\":\"AA==\"}]}", NULL},
+        {"{\"content\":[],\"isError\":true}", NULL},
+        {"{\"content\":\"text\",\"message\":7}", NULL},
+        {"{\"content\":[7]}", NULL},
+        {"[]", NULL},
+        {"{\"content\":[{\"text\":\"cut o", NULL},
+    };
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    struct buf body;
+
+    for (size_t i = 0; i < countof(rows); i++) {
+        struct str said = execution_reply_text(str_of(rows[i][0]), mem);
+        assert_int_equal(said.p != NULL, rows[i][1] != NULL);
+        if (said.p)
+            assert_str(said, rows[i][1]);
+    }
+    assert_null(execution_reply_text(STR_NONE, mem).p);
+    buf_init(&body, 1 << 16);
+    buf_addz(&body, "{\"message\":\"");
+    for (size_t i = 0; i < EXECUTION_ARGUMENTS; i++)
+        buf_addz(&body, "ä");
+    buf_addz(&body, "\"}");
+    assert_int_equal(execution_reply_text(buf_str(&body), mem).n, EXECUTION_ARGUMENTS);
+    buf_release(&body);
+    arena_free(mem);
+}
