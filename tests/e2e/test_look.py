@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-import harness
 import commands
+import harness
 from commands import on_terminal, run, run_json
-
 
 REPLY = 'Access denied: /etc/shadow'
 
