@@ -382,6 +382,7 @@ int cmd_add(struct cli *cli)
             buf_addf(&out, "  written to %.*s", STR_ARG(a.file.path));
             if (reload.p)
                 buf_addf(&out, "\n  %.*s", STR_ARG(reload));
+            buf_addz(&out, "\n  next: holdfast connect claude-code, or another client");
         }
         int printed = cli_print(cli, &out);
         status = status ? status : printed;

@@ -136,9 +136,7 @@ static bool is_ready(struct str data_dir, struct arena *mem)
     return ok;
 }
 
-/* `pid`: of the process that we started; 0: none.  *ret_status is its exit status if it ended. */
-static bool await_ready(struct cli *cli, struct str data_dir, pid_t pid, int *ret_status,
-                        struct error *err)
+bool daemon_await(struct cli *cli, struct str data_dir, int pid, int *ret_status, struct error *err)
 {
     int64_t until = clock_mono_ms() + DAEMON_READY_MS;
     int status;
@@ -282,7 +280,7 @@ static bool start_process(struct cli *cli, struct str data_dir, struct error *er
         become_daemon(cli, log.p);
     if (pid < 0)
         return error_sys(err, ERR_INTERNAL, errno, "cannot start a process");
-    if (await_ready(cli, data_dir, pid, &status, err))
+    if (daemon_await(cli, data_dir, pid, &status, err))
         return true;
     add_log(log, since, err, cli->mem);
     if (status >= 0)
@@ -294,7 +292,7 @@ static bool start_unit(struct cli *cli, struct str data_dir, struct error *err)
 {
     int status;
 
-    if (systemctl("start", DAEMON_READY_MS) != 0 || !await_ready(cli, data_dir, 0, &status, err))
+    if (systemctl("start", DAEMON_READY_MS) != 0 || !daemon_await(cli, data_dir, 0, &status, err))
         return error_set(err, ERR_UNREACHABLE,
                          "the user unit " UNIT " did not start; see: systemctl --user status " UNIT
                          " and journalctl --user -u " UNIT);
@@ -307,7 +305,7 @@ bool daemon_start(struct cli *cli, struct str data_dir, enum daemon_start *ret, 
 
     if (datadir_owner(data_dir) != 0) {
         *ret = DAEMON_RAN;
-        return await_ready(cli, data_dir, 0, &status, err);
+        return daemon_await(cli, data_dir, 0, &status, err);
     }
     bool by_unit = has_unit(cli);
     if (!(by_unit ? start_unit(cli, data_dir, err) : start_process(cli, data_dir, err)))

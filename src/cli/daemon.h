@@ -19,6 +19,10 @@ enum daemon_start {
  * The process must have one thread.  An error has the lines of the log that say why. */
 must_check bool daemon_start(struct cli *cli, struct str data_dir, enum daemon_start *ret,
                              struct error *err);
+/* Waits until the Holdfast of the directory is ready.  `pid`: of the process that was started for
+ * this; 0: none.  *ret_status is its exit status if it has ended, else -1. */
+must_check bool daemon_await(struct cli *cli, struct str data_dir, int pid, int *ret_status,
+                             struct error *err);
 /* The pid of the Holdfast that listens on the control socket of the directory and has its lock; 0:
  * none runs.  ERR_UNREACHABLE: the directory has an owner that does not listen, because it is
  * starting or stopping; ERR_DENIED: it belongs to another user. */

@@ -54,3 +54,22 @@ def test_docs_add__does_not_replace_a_folder(shell):
     before = shell.text()
     done = shell.run('docs', 'add', 'Notes', 'notes/deep')
     assert done.returncode == 6 and 'already' in done.stderr and shell.text() == before
+
+
+def test_docs__without_a_holdfast_starts_one_for_the_command(shell):
+    assert shell.run('docs', 'add', 'Notes', 'notes').returncode == 0
+    with open(os.path.join(shell.home, 'notes/a.md'), 'w', encoding='utf-8') as file:
+        file.write('A {++new ++}text.\n')
+    found = [json.loads(row) for row in shell.run('docs', 'suggestions', '--json').stdout.splitlines()]
+    assert len(found) == 1 and found[0]['path'] == 'Notes/a.md', found
+    assert shell.run('status').returncode == 4  # it has ended
+    done = shell.run('docs', 'accept', 'Notes/a.md', '--all')
+    assert done.returncode == 0, done.stderr
+    with open(os.path.join(shell.home, 'notes/a.md'), encoding='utf-8') as file:
+        assert file.read() == 'A new text.\n'
+
+
+def test_docs__says_why_none_could_be_started(shell):
+    shell.write('{"holdfast": {"lisen": 1}}')
+    done = shell.run('docs', 'list')
+    assert done.returncode == 4 and 'none could be started' in done.stderr and 'lisen' in done.stderr, done.stderr

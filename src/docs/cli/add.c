@@ -103,6 +103,11 @@ static void print_text(struct cli *cli, struct str folder, const struct config_f
     buf_addf(out, "  written to %.*s", STR_ARG(file->path));
     if (reload.p)
         buf_addf(out, "\n  %.*s", STR_ARG(reload));
+    buf_addf(
+        out,
+        "\n  next: holdfast connect claude-code, then ask it to edit a document; holdfast docs "
+        "review %s shows what it suggests",
+        cli->args[1]);
 }
 
 int docs_add(struct cli *cli)

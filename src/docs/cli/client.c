@@ -33,12 +33,12 @@ static bool open_socket(struct cli *cli, struct docs_client *c, struct error *er
 
     if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &dir, err))
         return false;
-    if (datadir_owner(dir) == 0)
-        return error_set(err, ERR_UNREACHABLE,
-                         "no Holdfast runs with the data directory %.*s; start `holdfast up` and "
-                         "repeat this, or name another Holdfast with --data or --url",
-                         STR_ARG(dir));
-    return control_open_socket(dir, &c->control, err);
+    if (datadir_owner(dir) == 0 && !temporary_start(cli, dir, &c->holdfast, err))
+        return false;
+    if (control_open_socket(dir, &c->control, err))
+        return true;
+    temporary_end(&c->holdfast);
+    return false;
 }
 
 bool docs_client_open(struct cli *cli, struct docs_client *ret, struct error *err)
@@ -59,6 +59,7 @@ void docs_client_close(struct docs_client *c)
 {
     control_close(c->control);
     c->control = NULL;
+    temporary_end(&c->holdfast);
 }
 
 /* Requests. */

@@ -7,14 +7,16 @@
 
 #include "cli/cli.h"
 #include "cli/control.h"
+#include "cli/temporary.h"
 #include "json/read.h"
 
 struct docs_client {
     struct arena *mem;
     struct control *control;
-    struct str author; /* name of the user who runs the command; absent: unknown */
+    struct temporary holdfast; /* for the time of this command, if none runs */
+    struct str author;         /* name of the user who runs the command; absent: unknown */
 };
-/* ERR_UNREACHABLE when no Holdfast runs on the data directory. */
+/* If no Holdfast runs on the data directory, one is started for this command. */
 must_check bool docs_client_open(struct cli *cli, struct docs_client *ret, struct error *err);
 void docs_client_close(struct docs_client *c); /* a zeroed client is fine */
 
