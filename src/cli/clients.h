@@ -19,7 +19,10 @@ struct client {
     const char
         *url_key; /* member for the address of a server; NULL: the file takes commands only */
     const char *url_type; /* value of "type" beside the address; NULL: none */
-    const char *program;  /* the client's own command; NULL: none */
+    /* How the client reads the key from the variable HOLDFAST_KEY: the value of an Authorization
+     * header, or a member beside the address that names the variable. */
+    const char *auth, *auth_variable;
+    const char *program; /* the client's own command; NULL: none */
     /* Its arguments up to the name of the server, and between that and our command. */
     const char *add[6], *add_then[2];
     /* Its arguments that show whether it reaches a server; NULL: it has none.  They end with the name

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 
 #include "cli/client_program.h"
+#include "cli/connect_address.h"
 #include "cli/clients.h"
 #include "cli/connect_check.h"
 #include "cli/terminal.h"
@@ -36,8 +37,8 @@ struct connect {
     struct str before, after;             /* contents; absent: no file */
     const char *args[ARGS_MAX];           /* our command */
     size_t n_args;
-    struct str url;   /* --http */
-    struct str entry; /* as JSON */
+    struct connect_address address; /* --http, --url */
+    struct str entry;               /* as JSON */
     bool by_program;
     struct connect_check check;
     bool is_checked;
@@ -132,31 +133,6 @@ static bool make_command(struct connect *c, struct error *err)
     return true;
 }
 
-static bool make_url(struct connect *c, struct error *err)
-{
-    struct config_source source = {.file = str_of(cli_flag(c->cli, "--config"))};
-    const char *server = cli_flag(c->cli, "--server"), *profile = cli_flag(c->cli, "--profile");
-    struct config *config = NULL;
-
-    if (!c->client->url_key)
-        return error_set(err, ERR_USAGE,
-                         "%s takes no addresses in its file; leave --http out, then it starts "
-                         "holdfast stdio",
-                         c->client->title);
-    if (!config_load(&source, &config, err))
-        return false;
-    c->url = arena_printf(c->mem, "http%s://%.*s/mcp%s%s", config->tls_cert.p ? "s" : "",
-                          STR_ARG(config->listen),
-                          server    ? "/"
-                          : profile ? "/p/"
-                                    : "",
-                          server    ? server
-                          : profile ? profile
-                                    : "");
-    config_unref(config);
-    return true;
-}
-
 static void make_entry(struct connect *c)
 {
     struct js_writer w;
@@ -165,10 +141,16 @@ static void make_entry(struct connect *c)
     buf_init(&out, SIZE_MAX);
     js_begin(&w, &out);
     js_object(&w);
-    if (c->url.p) {
+    if (c->address.url.p) {
         if (c->client->url_type)
             js_kv_string(&w, "type", str_of(c->client->url_type));
-        js_kv_string(&w, c->client->url_key, c->url);
+        js_kv_string(&w, c->client->url_key, c->address.url);
+        if (c->address.has_key) {
+            js_key(&w, STR("headers"));
+            js_object(&w);
+            js_kv_string(&w, "Authorization", str_of(c->client->auth));
+            js_object_end(&w);
+        }
     } else {
         js_kv_string(&w, "command", str_of(c->args[0]));
         js_key(&w, STR("args"));
@@ -191,13 +173,15 @@ static struct str toml_block(struct connect *c)
     buf_init(&out, SIZE_MAX);
     buf_addz(&out, "[mcp_servers.");
     js_quote(&out, c->name);
-    buf_addz(&out, c->url.p ? "]\nurl = " : "]\ncommand = ");
-    js_quote(&out, c->url.p ? c->url : str_of(c->args[0]));
-    for (size_t i = 1; i < c->n_args && !c->url.p; i++) {
+    buf_addz(&out, c->address.url.p ? "]\nurl = " : "]\ncommand = ");
+    js_quote(&out, c->address.url.p ? c->address.url : str_of(c->args[0]));
+    for (size_t i = 1; i < c->n_args && !c->address.url.p; i++) {
         buf_addz(&out, i == 1 ? "\nargs = [" : ", ");
         js_quote(&out, str_of(c->args[i]));
     }
-    buf_addz(&out, c->url.p ? "\n" : "]\n");
+    buf_addz(&out, c->address.url.p ? "\n" : "]\n");
+    if (c->address.has_key)
+        buf_addf(&out, "%s = \"HOLDFAST_KEY\"\n", c->client->auth_variable);
     block = arena_dup(c->mem, buf_str(&out));
     buf_release(&out);
     return block;
@@ -336,7 +320,7 @@ static bool write_by_program(struct connect *c, bool *ret_done, struct error *er
     bool ran = false, found = false;
 
     *ret_done = false;
-    if (!c->client->program || c->url.p || cli_flag(c->cli, "--file"))
+    if (!c->client->program || c->address.url.p || cli_flag(c->cli, "--file"))
         return true;
     if (!run_program(c, &ran, err))
         return false;
@@ -450,7 +434,8 @@ static int connect_client(struct connect *c, struct error *err)
     if (cli_flag(c->cli, "--server") && cli_flag(c->cli, "--profile"))
         return cli_usage(c->cli, "--server and --profile exclude each other; use one of them");
     if (!open_client(c, err) || !make_command(c, err) ||
-        (cli_flag(c->cli, "--http") && !make_url(c, err)))
+        ((cli_flag(c->cli, "--http") || cli_flag(c->cli, "--url")) &&
+         !connect_address(c->cli, c->client, &c->address, err)))
         return cli_refuse(c->cli, err);
     make_entry(c);
     if (cli_flag(c->cli, "--print"))
@@ -469,6 +454,11 @@ static int connect_client(struct connect *c, struct error *err)
         return report(c, "not changed", false);
     if (!write_file(c, replaces, err))
         return cli_refuse(c->cli, err);
+    if (!cli_flag(c->cli, "--json") && c->address.has_key)
+        fprintf(stderr,
+                "holdfast: the file does not hold the key: %s reads it from HOLDFAST_KEY, so start "
+                "it where that is set\n",
+                c->client->title);
     if (!cli_flag(c->cli, "--json"))
         fprintf(stderr, "holdfast: undo this with holdfast disconnect %s%s%s\n", c->client->name,
                 c->before.p ? "; the file as it was is in " : "",

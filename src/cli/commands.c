@@ -117,6 +117,10 @@ static const struct cli_flag connect_flags[] = {
     {"--server", "NAME", "connect to this server only"},
     {"--profile", "NAME", "connect to this profile"},
     {"--http", NULL, "write the address of Holdfast (default: the command holdfast stdio)"},
+    {"--url", "URL",
+     "write the address of the Holdfast of another machine; with HOLDFAST_KEY set, the client "
+     "sends "
+     "the key from that variable"},
     {"--file", NULL, "write the client's file, also if the client has a command for this"},
     {"--no-check", NULL, "do not ask the client whether it reaches Holdfast"},
     {"--print", NULL, "print what would be written, to paste it by hand"},
@@ -384,7 +388,8 @@ static const struct cli_command own[] = {
         .group = "Connect",
         .usage = "claude-code|claude-desktop|cursor|vscode|codex|gemini [flags]",
         .summary = "Write Holdfast into the configuration of an MCP client.",
-        .examples = {"holdfast connect claude-code", "holdfast connect cursor --print"},
+        .examples = {"holdfast connect claude-code",
+                     "holdfast connect cursor --url https://mcp.example"},
         .flags = connect_flags,
         .run = cmd_connect,
     },

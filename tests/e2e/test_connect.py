@@ -152,7 +152,33 @@ def test_dry_run_and_print_write_nothing(home):
 def test_the_address_can_be_written_instead(home):
     printed = json.loads(home.run('connect', 'vscode', '--print', '--http').stdout)
     assert printed == {'servers': {'holdfast': {'type': 'http', 'url': 'http://127.0.0.1:4653/mcp'}}}
-    assert 'leave --http out' in home.run('connect', 'claude-desktop', '--http', '--yes', status=2).stderr
+    assert 'leave --http and --url out' in home.run('connect', 'claude-desktop', '--http', '--yes', status=2).stderr
+
+
+@pytest.mark.parametrize('client', [c for c in FILES if c != 'claude-desktop'])
+def test_a_remote_address_is_written_and_the_key_stays_in_its_variable(home, client):
+    home.env['HOLDFAST_KEY'] = 'hf_canary'
+    done = home.run('connect', client, '--url', 'https://mcp.example/mcp/', '--server', 'files', '--yes')
+    text = home.file(client).read_text()
+    assert '"https://mcp.example/mcp/files"' in text and 'HOLDFAST_KEY' in text and 'HOLDFAST_KEY' in done.stderr
+    assert 'canary' not in text + done.stdout + done.stderr
+    home.run('disconnect', client, '--yes')
+    assert not home.file(client).exists()
+    del home.env['HOLDFAST_KEY']
+    assert 'HOLDFAST_KEY' not in home.run('connect', client, '--url', 'https://mcp.example', '--print').stdout
+
+
+@pytest.mark.parametrize('url, says', [('mcp.example', 'http:// or https://'), ('https://a:b@mcp.example', 'headers'),
+                                       ('https://mcp.example/?key=x', 'HOLDFAST_KEY')])
+def test_an_address_that_is_none_is_refused(home, url, says):
+    done = subprocess.run([BIN, 'connect', 'cursor', '--url', url, '--yes'], env=home.env, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode != 0 and says in done.stderr and not home.file('cursor').exists(), done.stderr
+
+
+def test_an_address_without_tls_is_warned_of(home):
+    assert 'unencrypted' in home.run('connect', 'cursor', '--url', 'http://192.0.2.1:4653', '--print').stderr
+    assert 'unencrypted' not in home.run('connect', 'cursor', '--url', 'http://127.0.0.1:4653', '--print').stderr
 
 
 def test_an_unknown_client_gets_a_suggestion(home):
