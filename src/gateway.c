@@ -42,6 +42,7 @@
 #include <unistd.h>
 
 #define DRAIN_MS 25000
+#define DRAIN_TICK_MS 20 /* the first one is the time for requests on connections just accepted */
 #define FIRST_PIPE_MS 15000 /* time for the parent process to open the first pipe */
 /* A client that ends its own server waits for it to exit. */
 #define DRAIN_PIPES_MS (3 * PIPE_GRACE_MS)
@@ -359,7 +360,7 @@ static void on_drain_tick(void *arg)
                  LI("calls", calls));
         leave_now(1);
     }
-    g->anchoring = true;
+    g->anchoring = g->front.closing = true;
     audit_anchor(g->sv.audit, on_anchored, g);
 }
 
@@ -376,7 +377,7 @@ static void begin_stop(struct gateway *g)
     pipes_stop(g->sv.pipes);
     sse2024_stop(g->sv.sse2024);
     g->drain = loop_timer_new(g->sv.loop, on_drain_tick, g);
-    loop_timer_start(g->drain, 0, 20);
+    loop_timer_start(g->drain, DRAIN_TICK_MS, DRAIN_TICK_MS);
 }
 
 static void on_last_pipe(void *arg)

@@ -62,6 +62,7 @@ void exchange_start(struct services *sv, const struct arrival *a)
     }
     deadline_init(&x->slow, NULL);
     buf_init(&x->out, 64u * 1024 * 1024);
+    x->came_late = sv->front->closing || (sv->front->draining && !x->http);
     sv->front->under_way++;
     list_push(&sv->before_call, &x->before_call);
     if (x->outlet->begin)

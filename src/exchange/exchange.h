@@ -48,6 +48,7 @@ struct exchange {
     unsigned step;
     bool running, resumed;
     bool aborted;         /* the client went away */
+    bool came_late;       /* it arrived when a stop had begun, and is not served */
     bool cancelled_early; /* cancelled before its call began: it gets no call */
     int64_t began_us;
     /* message */

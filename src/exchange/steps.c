@@ -15,7 +15,7 @@
  *   secrets    open what the session keeps secret, so that       (secrets.c, session/)
  *              records show only its name
  *   permit     check that the server has the method and that     (identify.c, pin.c, context.c,
- *              Holdfast is not stopping; then scopes, held       state.c, headers.c)
+ *              Holdfast was not stopping; then scopes, held       state.c, headers.c)
  *              tools, tasks, context, requestState and
  *              mirrored headers
  *   redeliver  reply with an earlier result of the same call     (redeliver.c)
@@ -129,7 +129,7 @@ static enum step_result step_permit(struct exchange *x)
     if (x->method->service == SERVE_SUBSCRIBE &&
         !mcp_method_find(x->msg.method, upstream_era_for(x->up, x->catalog, x->era)))
         return exchange_refuse(x, 200, -32601, CALL_NOT_TRANSLATED);
-    if (x->sv->front->draining)
+    if (x->came_late)
         return exchange_refuse(x, 503, -32000, "Holdfast is stopping; try again in a moment");
     if (exchange_check_state(x) != STEP_NEXT)
         return STEP_REPLY;

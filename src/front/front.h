@@ -43,7 +43,8 @@ struct front {
     struct config *config; /* the current one; a caller keeps the one its request began with */
     struct identity *identity;
     struct quotas *quotas;
-    bool draining;      /* the process stops: nothing new begins */
+    bool draining;      /* the process stops: only requests on open connections are served */
+    bool closing;       /* it has stopped: what arrives now is not served */
     unsigned under_way; /* requests that a stop waits for */
     /* private */
     struct front_table *tables[2]; /* of plain paths, and of those under a prefix */

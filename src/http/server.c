@@ -140,7 +140,7 @@ void http_server_set_tls(struct http_server *s, struct tls_context *tls)
     }
 }
 
-void http_server_stop_listening(struct http_server *s)
+static void close_listeners(struct http_server *s)
 {
     struct list *first;
 
@@ -152,13 +152,24 @@ void http_server_stop_listening(struct http_server *s)
     }
 }
 
+void http_server_stop_listening(struct http_server *s)
+{
+    list_each(&s->listeners, it)
+    {
+        on_acceptable(list_entry(it, struct listener, link), LOOP_READ);
+    }
+    close_listeners(s);
+}
+
 void http_server_drain(struct http_server *s)
 {
+    bool again = s->is_draining;
+
     s->is_draining = true;
     list_each(&s->conns, it)
     {
         struct server_conn *c = list_entry(it, struct server_conn, link);
-        if (c->state == SERVER_IDLE || (c->state == SERVER_HEAD && !c->began_us))
+        if (c->state == SERVER_IDLE || (again && c->state == SERVER_HEAD && !c->began_us))
             server_conn_close(c);
     }
 }
@@ -210,7 +221,7 @@ void http_server_free(struct http_server *s)
 
     if (!s)
         return;
-    http_server_stop_listening(s);
+    close_listeners(s);
     while ((first = list_first(&s->conns)))
         server_conn_close(list_entry(first, struct server_conn, link));
     loop_timer_free(s->accept_again);

@@ -77,8 +77,10 @@ void http_server_adopt(struct http_server *s, int fd, bool is_unix);
 /* Connections accepted from now on use `tls`; open connections keep their context.  Affects only
  * listeners with a TLS context: plain listeners stay plain. */
 void http_server_set_tls(struct http_server *s, struct tls_context *tls);
+/* Accepts the connections that the kernel has completed, then closes the listeners. */
 void http_server_stop_listening(struct http_server *s);
-/* Closes idle connections now and the others after their current answer. */
+/* Closes idle connections now and the others after their current answer.  A connection that has
+ * sent nothing yet is closed by a second call: its request may be on its way. */
 void http_server_drain(struct http_server *s);
 unsigned http_server_open(const struct http_server *s); /* connections */
 /* Counts connections with an answer that the kernel has not fully taken yet. */

@@ -807,6 +807,62 @@ TEST(test_server_drain__closes_idle_now_and_others_after_their_answer)
     teardown(&f);
 }
 
+TEST(test_server_drain__serves_a_connection_that_was_just_accepted)
+{
+    struct fixture f;
+    struct peer p;
+
+    setup(&f);
+    peer_dial(&p, f.loop, &f.at);
+    while (http_server_open(f.server) < 1)
+        loop_turn(f.loop);
+    http_server_stop_listening(f.server);
+    http_server_drain(f.server);
+    peer_say(&p, "GET / HTTP/1.1\r\n" HOST "\r\n");
+    peer_wait_end(&p);
+    assert_true(peer_has(&p, "/|") && peer_has(&p, "Connection: close\r\n"));
+    peer_close(&p);
+    teardown(&f);
+}
+
+TEST(test_server_drain__closes_a_silent_connection_when_called_again)
+{
+    struct fixture f;
+    struct peer p;
+
+    setup(&f);
+    peer_dial(&p, f.loop, &f.at);
+    while (http_server_open(f.server) < 1)
+        loop_turn(f.loop);
+    http_server_drain(f.server);
+    assert_int_equal(http_server_open(f.server), 1);
+    http_server_drain(f.server);
+    peer_wait_end(&p);
+    assert_int_equal(http_server_open(f.server), 0);
+    peer_close(&p);
+    teardown(&f);
+}
+
+TEST(test_server_stop_listening__accepts_what_the_kernel_has_connected)
+{
+    struct fixture f;
+    struct peer p;
+    int fd;
+
+    setup(&f);
+    fd = socket(f.at.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&f.at.sa, f.at.len), 0);
+    assert_int_equal(http_server_open(f.server), 0);
+    http_server_stop_listening(f.server);
+    assert_int_equal(http_server_open(f.server), 1);
+    peer_dial(&p, f.loop, &f.at);
+    peer_wait_end(&p); /* refused */
+    assert_int_equal(http_server_open(f.server), 1);
+    peer_close(&p);
+    close(fd);
+    teardown(&f);
+}
+
 TEST(test_server_free__tells_handlers_that_still_owe)
 {
     struct fixture f;
