@@ -265,12 +265,26 @@ static void on_events(struct audit_subscriber *subscriber, const struct event_ro
 
 /* The start. */
 
-void show_connect(struct buf *out, struct str url, bool auth_required, const char *indent)
+static bool is_usual(struct str data_dir)
 {
-    if (auth_required)
-        buf_addf(out, "holdfast key create\n%s", indent);
-    else
-        buf_addf(out, "holdfast connect claude-code\n%s", indent);
+    struct arena *mem = arena_new(4096);
+    struct str usual;
+    struct error err;
+    bool same = config_data_dir(STR_NONE, mem, &usual, &err) && str_eq(usual, data_dir);
+
+    arena_free(mem);
+    return same;
+}
+
+void show_connect(struct buf *out, struct str url, bool auth_required, struct str data_dir,
+                  const char *indent)
+{
+    buf_addz(out, auth_required ? "holdfast key create" : "holdfast connect claude-code");
+    if (!is_usual(data_dir)) {
+        buf_addz(out, " --data ");
+        show_cut(out, data_dir, 400, false);
+    }
+    buf_addf(out, "\n%s", indent);
     buf_addf(out, "claude mcp add --transport http holdfast %.*s/mcp", STR_ARG(url));
     if (auth_required)
         buf_addf(out, " \\\n%s  --header \"Authorization: Bearer KEY\"", indent);
@@ -311,7 +325,7 @@ static void add_start(struct buf *out, struct gateway_show *s)
         buf_addf(out, "            and %zu more; see holdfast servers list\n",
                  lines.n - SERVERS_SHOWN);
     buf_addz(out, "  connect   ");
-    show_connect(out, g->api.url, c->auth_required, "            ");
+    show_connect(out, g->api.url, c->auth_required, g->options.data_dir, "            ");
     add_path(out, "data", g->options.data_dir);
     add_path(out, "config", c->file.p ? c->file : STR("none; holdfast.json would be used"));
     buf_addc(out, '\n');

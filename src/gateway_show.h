@@ -23,6 +23,7 @@ must_check bool show_call(struct buf *out, const struct event_row *e, struct str
  * them. */
 void show_cut(struct buf *out, struct str text, size_t columns, bool pad);
 /* The lines with which clients connect to `url` ("http://127.0.0.1:4653"), each after `indent`. */
-void show_connect(struct buf *out, struct str url, bool auth_required, const char *indent);
+void show_connect(struct buf *out, struct str url, bool auth_required, struct str data_dir,
+                  const char *indent);
 
 #endif

@@ -124,6 +124,9 @@ static bool make_command(struct connect *c, struct error *err)
         return error_sys(err, ERR_INTERNAL, errno, "cannot find the path of this program");
     if (!config || !*config)
         config = getenv("HOLDFAST_CONFIG");
+    /* This directory's own file comes first here, but not where the client starts the command. */
+    if ((!config || !*config) && access("holdfast.json", F_OK) == 0)
+        config = "holdfast.json";
     c->args[c->n_args++] = arena_dup(c->mem, str_n(self, (size_t)n)).p;
     c->args[c->n_args++] = "stdio";
     add_arg(c, "--server", cli_flag(c->cli, "--server"));

@@ -134,7 +134,7 @@ static void print_start(struct cli *cli, const struct daemon_state *s, struct st
     add_row(&out, "servers", servers_by_state(s, cli->mem));
     if (url.n) {
         buf_addz(&out, "  connect   ");
-        show_connect(&out, url, js_type_is(auth, JS_TRUE), "            ");
+        show_connect(&out, url, js_type_is(auth, JS_TRUE), data_dir, "            ");
     }
     add_row(&out, "data", data_dir);
     add_row(&out, "config", file.n ? file : STR("none"));

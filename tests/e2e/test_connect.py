@@ -134,6 +134,13 @@ def test_a_table_that_codex_wrote_anew_is_taken_out(home):
     assert home.file('codex').read_bytes() == b'model = "b"\n\n[mcp_servers.holdfast2]\ncommand = "y"\n'
 
 
+def test_a_configuration_of_the_directory_is_named_because_the_client_starts_elsewhere(home):
+    (home.path / 'holdfast.json').write_text('{}')
+    home.run('connect', 'cursor', '--yes')
+    entry = json.loads(home.file('cursor').read_text())['mcpServers']['holdfast']
+    assert entry['args'] == ['stdio', '--config', str(home.path / 'holdfast.json')]
+
+
 def test_without_a_terminal_nothing_asks_and_nothing_is_written(home):
     done = home.run('connect', 'cursor', status=2)
     assert '--yes' in done.stderr

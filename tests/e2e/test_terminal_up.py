@@ -75,7 +75,7 @@ def test_start__says_where_what_and_how_to_connect(shown):
     one = shown({}, env={'NO_COLOR': '1'})
     one.expect(r'sample is up: 2 tools, 2025-11-25\n|servers   sample +2 tools')
     url = one.expect(r'http://127\.0\.0\.1:\d+').group()
-    for line in (r'^Holdfast [\d.]+ is ready', rf'address   {url}/mcp\n', rf'  {url}/mcp/sample\n', r'connect   holdfast connect claude-code\n',
+    for line in (r'^Holdfast [\d.]+ is ready', rf'address   {url}/mcp\n', rf'  {url}/mcp/sample\n', r'connect   holdfast connect claude-code --data \S+/data\n',
                  rf'claude mcp add --transport http holdfast {url}/mcp\n', rf'data      {one.hf.data}\n', rf'config    {one.hf.config_file}\n'):
         assert re.search(line, one.text), (line, one.text)
     assert not ESCAPE.search(one.text), one.text
