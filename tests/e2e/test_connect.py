@@ -102,6 +102,87 @@ def test_a_broken_file_is_never_written(home, name):
     assert not (home.path / '.local').exists()
 
 
+JSON = """{
+  "unknown": {"keep": [1, 2.50, "\\u00e9"]},
+  "%s": {
+    "other": {
+      "command": "/bin/cat",
+      "args": ["x"]
+    }
+  },
+  "last": null
+}
+"""
+TOML = """model = "a"
+
+[mcp_servers.other]
+command = "/bin/cat"
+args = ["x"]
+
+[unknown]
+keep = [1, 2.50]
+"""
+# Every shape of file with every client, from one that has another server.
+SHAPES = {
+    'plain': lambda text, is_toml: text,
+    'comments': lambda text, is_toml: (text.replace('\nargs', ' # why\nargs').replace('[unknown]', '# end\n[unknown]') if is_toml else
+                                       text.replace('"args"', '// why\n      "args"').replace('    }\n  },', '    } /* end */\n  },')),
+    'byte-order-mark': lambda text, is_toml: '\ufeff' + text,
+    'crlf': lambda text, is_toml: text.replace('\n', '\r\n'),
+    'trailing-commas': lambda text, is_toml: (text.replace('["x"]', '["x",]') if is_toml else
+                                              text.replace('["x"]', '["x",],').replace('    }\n  },', '    },\n  },')),
+    'tabs': lambda text, is_toml: text.replace('  ', '\t'),
+}
+
+
+def shaped(client, shape):
+    key = {'vscode': 'servers'}.get(client, 'mcpServers')
+    return SHAPES[shape](TOML if client == 'codex' else JSON % key, client == 'codex').encode()
+
+
+@pytest.mark.parametrize('shape', SHAPES)
+@pytest.mark.parametrize('client', FILES)
+def test_connect_and_disconnect_change_nothing_but_the_entry(home, client, shape):
+    before = shaped(client, shape)
+    home.put(client, before)
+    home.run('connect', client, '--yes')
+    after = home.file(client).read_bytes()
+    assert BIN.encode() in after and has_all_but_commas(after, before)
+    # The file has changed since, so the copy of before is of no use: the entry itself is taken out.
+    home.put(client, after + b'\n')
+    home.run('disconnect', client, '--yes')
+    assert home.file(client).read_bytes().rstrip() == before.rstrip()
+
+
+def has_all_but_commas(text, lines):
+    """Whether all lines are there, in their order; a comma may have come to a line."""
+    at, text = 0, text.replace(b',', b'')
+    for line in lines.replace(b',', b'').splitlines():
+        at = text.find(line, at)
+        if at < 0:
+            return False
+    return True
+
+
+def cuts(client):
+    """Files that end in the middle of something, as after a full disk."""
+    text = shaped(client, 'plain')
+    if client == 'codex':
+        return [text[:text.index(word) + len(word)] for word in (b'model = "', b'[mcp_servers', b'args = [', b'command =')]
+    return [text[:n] for n in range(1, len(text.rstrip()), 17)]
+
+
+@pytest.mark.parametrize('client', FILES)
+def test_a_file_that_ends_early_is_never_written(home, client):
+    for before in cuts(client):
+        home.put(client, before)
+        for command in ('connect', 'disconnect'):
+            done = subprocess.run([BIN, command, client, '--yes'], env=home.env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  timeout=60, cwd=home.path, check=False)
+            assert done.returncode != 0 and 'line ' in done.stderr and home.file(client).read_bytes() == before, (before, done.stderr)
+    assert not (home.path / '.local').exists()
+
+
 @pytest.mark.parametrize('client', FILES)
 def test_a_missing_file_is_made_and_removed_again(home, client):
     home.run('connect', client, '--yes')
