@@ -46,6 +46,63 @@ def test_man_accepts_the_page(page, tmp_path):
     assert 'NAME' in rendered(page, tmp_path)
 
 
+def roff(page):
+    """The source of a page, without the escapes of roff."""
+    return re.sub(r'\\(?:-|&)', lambda m: m.group().strip('\\&'), help_text('--man', page))
+
+
+def names(page_part):
+    """What a list of definitions in roff defines."""
+    return re.findall(r'^\.TP\n\\fB(.*?)\\fR', page_part, re.M)
+
+
+def of_the_manual():
+    text = roff('holdfast').split('\n.SH ')
+    commands = next(part for part in text if part.startswith('COMMANDS'))
+    return {part.split('\n')[0]: names(part) for part in commands.split('\n.SS holdfast ')[1:]}
+
+
+def of_help():
+    return {command: re.findall(r'^  (--?[a-zA-Z][a-z-]*) ', help_text(command).split('\nflags:\n')[-1], re.M) for command in table()}
+
+
+def of_bash(tmp_path):
+    return {command: [flag for flag in complete(['holdfast', command, '-'], tmp_path) if flag != '--help']
+            for command in complete(['holdfast', ''], tmp_path)}
+
+
+def of_zsh():
+    parts = re.findall(r'^    ([a-z]+)\)\n((?:        .*\n)*?)        ;;', help_text('--completion', 'zsh'), re.M)
+    return {command: re.findall(r"'\*(--?[a-zA-Z][a-z-]*)=?\[", part) for command, part in parts}
+
+
+def of_fish():
+    text, found = help_text('--completion', 'fish'), {}
+    for command in re.findall(r'__fish_use_subcommand -fa (\S+)', text):
+        flags = re.findall(rf"^complete -c holdfast -n '__fish_seen_subcommand_from {command}' -(l|s) (\S+)", text, re.M)
+        found[command] = [('--' if kind == 'l' else '-') + name for kind, name in flags if name != 'help']
+    return found
+
+
+@pytest.mark.parametrize('place', ['manual', 'help', 'bash', 'zsh', 'fish'])
+def test_each_place_has_the_commands_and_flags_of_the_table_and_no_others(place, tmp_path):
+    found = of_bash(tmp_path) if place == 'bash' else {'manual': of_the_manual, 'help': of_help, 'zsh': of_zsh, 'fish': of_fish}[place]()
+    assert found == {command: flags for command, (_, flags) in table().items()}
+
+
+@pytest.mark.parametrize('command', ['up', 'audit', 'docs', 'connect'])
+def test_a_flag_that_is_not_in_the_table_is_refused(command):
+    done = subprocess.run([harness.BINARY, command, '--nosuch'], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and '--nosuch' in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize('file, words', [('config.md', ('--markdown', 'config')), ('cli.md', ('--markdown', 'cli')),
+                                         ('redaction.md', ('--markdown', 'redaction')), ('openapi.json', ('openapi',))])
+def test_the_reference_pages_are_what_the_program_prints(file, words):
+    with open(os.path.join(TOP, 'docs/generated', file), encoding='utf-8') as page:
+        assert page.read() == help_text(*words), f'docs/generated/{file} is old: run tools/gen-docs'
+
+
 def test_the_manual_has_every_command_and_flag(tmp_path):
     text = rendered('holdfast', tmp_path)
     for command, (_, flags) in table().items():
@@ -59,6 +116,8 @@ def test_the_manual_has_every_option(tmp_path):
     text = rendered('holdfast.json', tmp_path)
     keys = re.findall(r'^\| `([^`]+)`', help_text('--markdown', 'config'), re.M)
     assert len(keys) > 50 and [key for key in keys if key not in text] == []
+    options = next(part for part in roff('holdfast.json').split('\n.SH ') if part.startswith('OPTIONS'))
+    assert names(options) == keys
 
 
 def test_the_manual_has_every_operation(tmp_path):
@@ -67,6 +126,8 @@ def test_the_manual_has_every_operation(tmp_path):
     found = [f'{method.upper()} {path}' for path, methods in paths.items() if path.startswith('/api/')
              for method in methods if method in ('get', 'put', 'post', 'patch', 'delete')]
     assert len(found) > 30 and [one for one in found if one not in text] == []
+    operations = next(part for part in roff('holdfast-api').split('\n.SH ') if part.startswith('OPERATIONS'))
+    assert sorted(names(operations)) == sorted(found)
 
 
 @pytest.mark.parametrize('shell', SHELLS)
