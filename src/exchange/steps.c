@@ -15,7 +15,7 @@
  *   secrets    open what the session keeps secret, so that       (secrets.c, session/)
  *              records show only its name
  *   permit     check that the server has the method and that     (identify.c, pin.c, context.c,
- *              Holdfast was not stopping; then scopes, held       state.c, headers.c)
+ *              it came before a stop began; then scopes, held    state.c, headers.c)
  *              tools, tasks, context, requestState and
  *              mirrored headers
  *   redeliver  reply with an earlier result of the same call     (redeliver.c)
