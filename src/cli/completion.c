@@ -187,7 +187,7 @@ static void fish_flag(struct buf *out, const struct cli_command *c, const struct
 {
     bool is_long = f->name[1] == '-';
 
-    buf_addf(out, "complete -c holdfast -n '__fish_seen_subcommand_from %s' -%c %s", c->name,
+    buf_addf(out, "complete -c holdfast -n '__holdfast_command %s' -%c %s", c->name,
              is_long ? 'l' : 's', f->name + (is_long ? 2 : 1));
     if (f->value)
         buf_addz(out, names_file(f) ? " -rF" : " -x");
@@ -206,7 +206,7 @@ static void fish_command(struct buf *out, const struct cli_command *c)
     bool has_verbs = completion_next_verb(&rest, &verb);
     if (has_verbs) {
         buf_addf(out,
-                 "complete -c holdfast -n '__fish_seen_subcommand_from %s; and test (count "
+                 "complete -c holdfast -n '__holdfast_command %s; and test (count "
                  "(commandline -opc)) -eq 2' -fa '",
                  c->name);
         add_verbs(out, c);
@@ -215,7 +215,7 @@ static void fish_command(struct buf *out, const struct cli_command *c)
     for (const struct cli_flag *f = c->flags; f && f->name; f++)
         fish_flag(out, c, f);
     buf_addf(out,
-             "complete -c holdfast -n '__fish_seen_subcommand_from %s' -l help -d 'explain the "
+             "complete -c holdfast -n '__holdfast_command %s' -l help -d 'explain the "
              "command'\n",
              c->name);
 }
@@ -224,7 +224,10 @@ static void write_fish(struct buf *out)
 {
     const struct cli_command *c;
 
-    buf_addz(out, "# fish completion for holdfast; printed by `holdfast help --completion fish`\n");
+    /* The first word decides: `docs add` is not `add`. */
+    buf_addz(out, "# fish completion for holdfast; printed by `holdfast help --completion fish`\n"
+                  "function __holdfast_command\n    set -l words (commandline -opc)\n"
+                  "    test (count $words) -gt 1; and test $words[2] = $argv[1]\nend\n");
     for (size_t i = 0; (c = cli_command_at(i)); i++)
         fish_command(out, c);
 }

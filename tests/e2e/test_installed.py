@@ -79,7 +79,7 @@ def of_zsh():
 def of_fish():
     text, found = help_text('--completion', 'fish'), {}
     for command in re.findall(r'__fish_use_subcommand -fa (\S+)', text):
-        flags = re.findall(rf"^complete -c holdfast -n '__fish_seen_subcommand_from {command}' -(l|s) (\S+)", text, re.M)
+        flags = re.findall(rf"^complete -c holdfast -n '__holdfast_command {command}' -(l|s) (\S+)", text, re.M)
         found[command] = [('--' if kind == 'l' else '-') + name for kind, name in flags if name != 'help']
     return found
 
@@ -182,6 +182,7 @@ def test_fish_completes(tmp_path):
         return [one.split('\t')[0] for one in done.stdout.splitlines()]
     assert 'rotate-master' in offers('holdfast key ')
     assert '--listen' in offers('holdfast up --')
+    assert '--agent' in offers('holdfast docs add --') and '--env' not in offers('holdfast docs add --')
     assert 'version' in offers('holdfast ve')
 
 
