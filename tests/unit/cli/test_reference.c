@@ -7,17 +7,14 @@
 
 #include <stdio.h>
 
-/* The page beside this very file's tree. */
 static void read_page(const char *file, struct buf *out)
 {
-    static const char here[] = "tests/unit/cli/test_reference.c";
     struct buf path;
     char scratch[4096];
-    size_t n, top = strlen(__FILE__) - strlen(here);
+    size_t n;
 
     buf_init(&path, 4096);
-    buf_add(&path, __FILE__, top);
-    buf_addf(&path, "docs/generated/%s", file);
+    buf_addf(&path, TEST_SUPPORT_DIR "/../../docs/generated/%s", file);
     FILE *f = fopen(path.p, "r");
     assert_non_null(f);
     while ((n = fread(scratch, 1, sizeof(scratch), f)) > 0)
