@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/clients.h"
 
+#include "base/buf.h"
+
 #include <stdlib.h>
 
 const struct client clients[] = {
@@ -121,8 +123,27 @@ bool client_file(const struct client *c, struct arena *mem, struct str *ret, str
     return true;
 }
 
-bool client_record(const struct client *c, const char *suffix, struct arena *mem, struct str *ret,
-                   struct error *err)
+/* An entry's name as a part of a file's name: other bytes than letters, digits, - and _ as %XX. */
+static struct str file_part(struct str name, struct arena *mem)
+{
+    struct str part;
+    struct buf out;
+
+    buf_init(&out, SIZE_MAX);
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        if (((c | 32) >= 'a' && (c | 32) <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_')
+            buf_addc(&out, c);
+        else
+            buf_addf(&out, "%%%02X", (unsigned char)c);
+    }
+    part = arena_dup(mem, buf_str(&out));
+    buf_release(&out);
+    return part;
+}
+
+bool client_record(const struct client *c, struct str entry, const char *suffix, struct arena *mem,
+                   struct str *ret, struct error *err)
 {
     struct str base = absolute_env("XDG_STATE_HOME"), home = STR_NONE;
 
@@ -131,6 +152,20 @@ bool client_record(const struct client *c, const char *suffix, struct arena *mem
             return false;
         base = arena_printf(mem, "%.*s/.local/state", STR_ARG(home));
     }
-    *ret = arena_printf(mem, "%.*s/holdfast/connect/%s%s", STR_ARG(base), c->name, suffix);
+    *ret = arena_printf(mem, "%.*s/holdfast/connect/%s.%.*s.%s", STR_ARG(base), c->name,
+                        STR_ARG(file_part(entry, mem)), suffix);
     return true;
+}
+
+struct str client_names(struct arena *mem)
+{
+    struct str names = STR("");
+
+    for (const struct client *c = clients; c->name; c++)
+        names = arena_printf(mem, "%.*s%s%s", STR_ARG(names),
+                             c == clients ? ""
+                             : c[1].name  ? ", "
+                                          : " or ",
+                             c->name);
+    return names;
 }

@@ -39,8 +39,11 @@ const struct client *client_find(const char *name); /* NULL: unknown */
 /* The path of the client's file, in mem.  ERR_CONFIG without HOME. */
 must_check bool client_file(const struct client *c, struct arena *mem, struct str *ret,
                             struct error *err);
-/* $XDG_STATE_HOME/holdfast/connect/NAME, in mem. */
-must_check bool client_record(const struct client *c, const char *suffix, struct arena *mem,
-                              struct str *ret, struct error *err);
+/* $XDG_STATE_HOME/holdfast/connect/CLIENT.ENTRY.SUFFIX, in mem: what connect keeps about the entry of
+ * this name. */
+must_check bool client_record(const struct client *c, struct str entry, const char *suffix,
+                              struct arena *mem, struct str *ret, struct error *err);
+/* "claude-code, claude-desktop, … or gemini", in mem. */
+struct str client_names(struct arena *mem);
 
 #endif

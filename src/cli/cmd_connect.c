@@ -2,20 +2,22 @@
 /* holdfast connect CLIENT and holdfast disconnect CLIENT: write Holdfast into the configuration of
  * an MCP client, and put the file back.
  *
- * connect keeps two copies in the state directory: NAME.before, the file as it was (missing: there
- * was no file), and NAME.after, the file as connect left it.  disconnect writes the first back if
- * the file still equals the second.  If the client has changed its file since, disconnect takes
- * out our entry only.  A file that cannot be parsed is never written. */
+ * connect keeps two copies for each entry (client_record()): "before", the file without our entry
+ * (missing: there was no file), and "after", the file as connect left it.  disconnect writes the first
+ * back if the file still equals the second.  If the file has changed since, disconnect takes out our
+ * entry only.  A file that cannot be parsed is never written. */
 #include "cli/cli.h"
 
-#include "cli/client_program.h"
-#include "cli/connect_address.h"
 #include "cli/clients.h"
+#include "cli/confirm.h"
+#include "cli/connect_address.h"
 #include "cli/connect_check.h"
-#include "cli/terminal.h"
+#include "cli/our_entry.h"
+#include "cli/program.h"
 #include "config/config.h"
 #include "config/edit.h"
 #include "config/toml.h"
+#include "config/toml_edit.h"
 #include "json/read.h"
 #include "json/write.h"
 
@@ -39,7 +41,6 @@ struct connect {
     size_t n_args;
     struct connect_address address; /* --http, --url */
     struct str entry;               /* as JSON */
-    bool by_program;
     struct connect_check check;
     bool is_checked;
 };
@@ -81,8 +82,7 @@ static int take_client(struct connect *c)
         cli_nearest_offer(&near, k->name);
     if (near.name)
         return cli_usage(c->cli, "there is no client %.60s; did you mean %s?", word.p, near.name);
-    return cli_usage(c->cli, "name a client: claude-code, claude-desktop, cursor, vscode, codex or "
-                             "gemini");
+    return cli_usage(c->cli, "name a client: %s", client_names(c->mem).p);
 }
 
 static bool open_client(struct connect *c, struct error *err)
@@ -91,8 +91,8 @@ static bool open_client(struct connect *c, struct error *err)
 
     c->name = name && *name ? str_of(name) : STR("holdfast");
     return client_file(c->client, c->mem, &c->file, err) &&
-           client_record(c->client, ".before", c->mem, &c->before_at, err) &&
-           client_record(c->client, ".after", c->mem, &c->after_at, err) &&
+           client_record(c->client, c->name, "before", c->mem, &c->before_at, err) &&
+           client_record(c->client, c->name, "after", c->mem, &c->after_at, err) &&
            read_text(c, c->file, &c->before, err);
 }
 
@@ -212,6 +212,48 @@ static bool find_entry(struct connect *c, struct str text, bool *ret, struct err
     return ok || error_wrap(err, "%s was left as it is", c->file.p);
 }
 
+/* Whether the entry of our name leads to Holdfast.  The text can be parsed. */
+static bool is_our_entry(struct connect *c, struct str text)
+{
+    struct our_addresses ours;
+    struct error ignored;
+    struct js_doc doc, entry;
+    struct buf json;
+    bool is = false;
+
+    if (str_starts(text, STR("\xef\xbb\xbf")))
+        text = str_n(text.p + 3, text.n - 3);
+    buf_init_secret(&json, SIZE_MAX);
+    if (!c->client->is_toml)
+        buf_addstr(&json, text);
+    if ((!c->client->is_toml || toml_to_json(text, c->mem, &json, &ignored)) &&
+        js_parse(buf_str(&json), &js_limits_config, c->mem, &doc, NULL)) {
+        const struct js_node *servers = js_get(&doc, js_root(&doc), str_of(c->client->key));
+        const struct js_node *v = js_get(&doc, servers, c->name);
+        ours = our_addresses_find(c->cli);
+        is = v && js_parse(js_raw(&doc, v), &js_limits_config, c->mem, &entry, NULL) &&
+             our_entry_is(&entry, &ours, c->mem);
+    }
+    buf_release(&json);
+    return is;
+}
+
+/* The text without the entry of our name, which it has. */
+static bool without_entry(struct connect *c, struct str text, struct str *ret, struct error *err)
+{
+    struct str path[] = {str_of(c->client->key), c->name};
+    struct buf out;
+    bool found, ok;
+
+    buf_init_secret(&out, SIZE_MAX);
+    ok = c->client->is_toml ? toml_edit_remove(text, path[0], path[1], c->mem, &out, &found, err)
+                            : config_edit_remove(text, path, 2, &out, &found, err);
+    if (ok)
+        *ret = arena_dup(c->mem, buf_str(&out));
+    buf_release(&out);
+    return ok || error_wrap(err, "%s was left as it is", c->file.p);
+}
+
 static bool toml_after(struct connect *c, struct error *err)
 {
     struct str block = toml_block(c), before = c->before.p ? c->before : STR("");
@@ -225,9 +267,9 @@ static bool toml_after(struct connect *c, struct error *err)
     }
     if (found)
         return error_set(err, ERR_CONFLICT,
-                         "%s has a server \"%.*s\" already; run holdfast disconnect %s, or choose "
-                         "another name with --name",
-                         c->file.p, STR_ARG(c->name), c->client->name);
+                         "%s has a server \"%.*s\" already; run holdfast disconnect %s --name "
+                         "%.*s, or choose another name with --name",
+                         c->file.p, STR_ARG(c->name), c->client->name, STR_ARG(c->name));
     c->after = arena_printf(c->mem, "%.*s%s%s%.*s", STR_ARG(before), ended ? "" : "\n",
                             before.n ? "\n" : "", STR_ARG(block));
     return find_entry(c, c->after, &found, err);
@@ -275,30 +317,18 @@ static void show_change(struct connect *c, bool replaces)
     buf_release(&out);
 }
 
-/* *ret_yes is false if the person declined. */
-static bool confirm(struct connect *c, bool *ret_yes, struct error *err)
+static bool confirm_write(struct connect *c, bool *ret_yes, struct error *err)
 {
-    struct str answer;
-
-    *ret_yes = true;
-    if (cli_flag(c->cli, "--yes"))
-        return true;
-    if (!terminal_is_there())
-        return error_set(err, ERR_USAGE,
-                         "nobody can be asked here, because this is not a terminal; add --yes to "
-                         "write the file");
-    answer = terminal_line("Write this? [Y/n] ", c->mem);
-    *ret_yes = answer.p && (answer.n == 0 || (answer.p[0] | 32) == 'y');
-    return true;
+    return confirm(c->cli, "Write this?", "to write the file", true, ret_yes, err);
 }
 
 /* Runs the client's own command; its output goes to standard error.  *ret_ran is false if the
  * program is not installed. */
-static bool run_program(struct connect *c, bool *ret_ran, struct error *err)
+static bool run_client(struct connect *c, bool *ret_ran, struct error *err)
 {
     const char *argv[ARGS_MAX + 16] = {c->client->program};
+    struct program program = {.argv = argv, .timeout_ms = OWN_COMMAND_MS, .status = -1};
     size_t n = 1;
-    int status = -1;
 
     for (size_t i = 0; i < countof(c->client->add) && c->client->add[i]; i++)
         argv[n++] = c->client->add[i];
@@ -307,13 +337,13 @@ static bool run_program(struct connect *c, bool *ret_ran, struct error *err)
         argv[n++] = c->client->add_then[i];
     for (size_t i = 0; i < c->n_args; i++)
         argv[n++] = c->args[i];
-    enum program_end end = client_program_run(argv, OWN_COMMAND_MS, NULL, &status);
+    enum program_end end = program_run(&program);
     *ret_ran = end != PROGRAM_MISSING;
-    return !*ret_ran || (end == PROGRAM_EXITED && status == 0) ||
+    return !*ret_ran || (end == PROGRAM_EXITED && program.status == 0) ||
            error_set(err, ERR_CONFIG,
                      "%s mcp add failed (status %d); run the command with --file to write %s "
                      "without it",
-                     c->client->program, status, c->file.p);
+                     c->client->program, program.status, c->file.p);
 }
 
 /* By the client's own command where there is one; *ret_done: the file has our entry. */
@@ -325,7 +355,7 @@ static bool write_by_program(struct connect *c, bool *ret_done, struct error *er
     *ret_done = false;
     if (!c->client->program || c->address.url.p || cli_flag(c->cli, "--file"))
         return true;
-    if (!run_program(c, &ran, err))
+    if (!run_client(c, &ran, err))
         return false;
     if (!ran)
         return true;
@@ -337,23 +367,35 @@ static bool write_by_program(struct connect *c, bool *ret_done, struct error *er
                          "with --file",
                          c->client->program, c->file.p, STR_ARG(c->name));
     c->after = now;
-    c->by_program = *ret_done = true;
+    *ret_done = true;
     return true;
+}
+
+/* What disconnect restores.  Connected before and unchanged since: the file before that first time.  If
+ * the file has changed since, it is taken without the entry that an earlier connect left in it. */
+static bool file_without_us(struct connect *c, bool replaces, struct str *ret, struct error *err)
+{
+    struct str earlier = STR_NONE, left = STR_NONE;
+
+    if (!read_text(c, c->after_at, &left, err) || !read_text(c, c->before_at, &earlier, err))
+        return false;
+    if (left.p && c->before.p && str_eq(left, c->before)) {
+        *ret = earlier;
+        return true;
+    }
+    *ret = c->before;
+    return !replaces || !(left.p || is_our_entry(c, c->before)) ||
+           without_entry(c, c->before, ret, err);
 }
 
 /* The record is written before the file: a crash between the two leaves a record that
  * disconnect does not need. */
 static bool write_file(struct connect *c, bool replaces, struct error *err)
 {
-    struct str first = c->before, earlier = STR_NONE, left = STR_NONE;
+    struct str first = STR_NONE;
     bool done = false;
 
-    /* Connected before and unchanged since: the file before that first time stays the record. */
-    if (!read_text(c, c->after_at, &left, err) || !read_text(c, c->before_at, &earlier, err))
-        return false;
-    if (left.p && c->before.p && str_eq(left, c->before))
-        first = earlier;
-    if (!put_record(c, c->before_at, first, err))
+    if (!file_without_us(c, replaces, &first, err) || !put_record(c, c->before_at, first, err))
         return false;
     /* The clients' commands refuse a name that exists. */
     if (!replaces && !write_by_program(c, &done, err))
@@ -399,14 +441,14 @@ static int print_entry(struct connect *c)
     struct str path[] = {str_of(c->client->key), c->name};
     struct error err;
     struct buf out;
-    int status;
+    bool ok = true;
 
     buf_init(&out, SIZE_MAX);
     if (c->client->is_toml)
         buf_addstr(&out, toml_block(c));
-    else if (!config_edit_set(STR("{}\n"), path, 2, c->entry, &out, &err))
-        return cli_fail(c->cli, &err);
-    status = cli_print(c->cli, &out);
+    else
+        ok = config_edit_set(STR("{}\n"), path, 2, c->entry, &out, &err);
+    int status = ok ? cli_print(c->cli, &out) : cli_fail(c->cli, &err);
     buf_release(&out);
     return status;
 }
@@ -430,6 +472,15 @@ static bool check_with_client(struct connect *c, struct error *err)
     return put_record(c, c->after_at, now, err);
 }
 
+static void say_undo(const struct connect *c)
+{
+    bool is_named = !str_eq(c->name, STR("holdfast"));
+
+    fprintf(stderr, "holdfast: undo this with holdfast disconnect %s%s%.*s%s%s\n", c->client->name,
+            is_named ? " --name " : "", is_named ? (int)c->name.n : 0, c->name.p,
+            c->before.p ? "; the file as it was is in " : "", c->before.p ? c->before_at.p : "");
+}
+
 static int connect_client(struct connect *c, struct error *err)
 {
     bool replaces = false, yes = false;
@@ -451,7 +502,7 @@ static int connect_client(struct connect *c, struct error *err)
         show_change(c, replaces);
     if (cli_flag(c->cli, "--dry-run"))
         return report(c, "not changed", false);
-    if (!confirm(c, &yes, err))
+    if (!confirm_write(c, &yes, err))
         return cli_refuse(c->cli, err);
     if (!yes)
         return report(c, "not changed", false);
@@ -463,9 +514,7 @@ static int connect_client(struct connect *c, struct error *err)
                 "it where that is set\n",
                 c->client->title);
     if (!cli_flag(c->cli, "--json"))
-        fprintf(stderr, "holdfast: undo this with holdfast disconnect %s%s%s\n", c->client->name,
-                c->before.p ? "; the file as it was is in " : "",
-                c->before.p ? c->before_at.p : "");
+        say_undo(c);
     if (!check_with_client(c, err))
         return cli_refuse(c->cli, err);
     return report(c, "connected", true);
@@ -482,59 +531,23 @@ int cmd_connect(struct cli *cli)
 
 /* disconnect */
 
-/* The name as TOML writes it in a header: bare if that is possible. */
-static bool is_our_header(struct connect *c, struct str line, bool or_below)
+/* Takes out our entry only.  Without a record the entry has to lead to Holdfast: a server of the
+ * user's own may have the name. */
+static bool make_without(struct connect *c, bool has_record, bool *ret_found, struct error *err)
 {
-    struct str bare = arena_printf(c->mem, "[mcp_servers.%.*s", STR_ARG(c->name));
-    struct str quoted = arena_printf(c->mem, "[mcp_servers.\"%.*s\"", STR_ARG(c->name));
-    struct str head = str_starts(line, quoted) ? quoted : bare;
-
-    return str_starts(line, head) && line.n > head.n &&
-           (line.p[head.n] == ']' || (or_below && line.p[head.n] == '.'));
-}
-
-/* Takes our table, and the tables below it, out of a TOML file that changed since.  The result is
- * parsed: a table in a form that this does not know stays, and the error says so. */
-static bool toml_without(struct connect *c, struct str text, struct error *err)
-{
-    struct str rest = text;
-    struct buf out;
-    bool inside = false, found = true;
-
-    buf_init_secret(&out, SIZE_MAX);
-    while (rest.p && rest.n) {
-        struct str line = str_split(&rest, '\n');
-        if (line.n && line.p[0] == '[')
-            inside = is_our_header(c, line, inside);
-        if (!inside)
-            buf_add(&out, line.p, line.n + (rest.p != NULL));
-    }
-    c->after = arena_dup(c->mem, buf_str(&out));
-    buf_release(&out);
-    return (find_entry(c, c->after, &found, err) && !found) ||
-           error_set(err, ERR_CONFLICT,
-                     "%s was changed since, and the table [mcp_servers.%.*s] with it; remove that "
-                     "table by hand",
-                     c->file.p, STR_ARG(c->name));
-}
-
-static bool make_without(struct connect *c, bool *ret_found, struct error *err)
-{
-    struct str path[] = {str_of(c->client->key), c->name};
     struct str text = c->before.p ? c->before : STR("");
-    struct buf out;
-    bool ok;
 
     if (!find_entry(c, text, ret_found, err))
         return false;
-    if (!*ret_found || c->client->is_toml)
-        return !*ret_found || toml_without(c, text, err);
-    buf_init_secret(&out, SIZE_MAX);
-    ok = config_edit_remove(text, path, 2, &out, ret_found, err);
-    if (ok)
-        c->after = arena_dup(c->mem, buf_str(&out));
-    buf_release(&out);
-    return ok || error_wrap(err, "%s was left as it is", c->file.p);
+    if (!*ret_found)
+        return true;
+    if (!has_record && !is_our_entry(c, text))
+        return error_set(
+            err, ERR_CONFLICT,
+            "the entry \"%.*s\" of %s does not lead to Holdfast, so it was left; if it "
+            "is not needed, remove it by hand",
+            STR_ARG(c->name), c->file.p);
+    return without_entry(c, text, &c->after, err);
 }
 
 static bool disconnect_client(struct connect *c, bool *ret_changed, bool *ret_yes,
@@ -548,13 +561,13 @@ static bool disconnect_client(struct connect *c, bool *ret_changed, bool *ret_ye
     *ret_changed = *ret_yes = true;
     if (left.p && c->before.p && str_eq(left, c->before))
         c->after = first; /* byte by byte; absent: there was no file */
-    else if (!make_without(c, ret_changed, err))
+    else if (!make_without(c, left.p != NULL, ret_changed, err))
         return false;
     if (!*ret_changed || cli_flag(c->cli, "--dry-run"))
         return true;
     if (!cli_flag(c->cli, "--json"))
         fprintf(stderr, "%s\n- the entry \"%.*s\"\n", c->file.p, STR_ARG(c->name));
-    if (!confirm(c, ret_yes, err))
+    if (!confirm_write(c, ret_yes, err))
         return false;
     if (!*ret_yes)
         return true;

@@ -8,13 +8,13 @@
 #include "base/log.h"
 #include "cli/audit_list.h"
 #include "cli/audit_view.h"
+#include "cli/confirm.h"
 #include "cli/inventory.h"
 #include "cli/sessions_list.h"
 #include "cli/sessions_view.h"
 #include "cli/sessions_watch.h"
 #include "cli/source.h"
 #include "cli/table.h"
-#include "cli/terminal.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -249,28 +249,18 @@ static struct str shown(struct sessions_cmd *c, struct str text)
     return copy;
 }
 
-static bool confirm(struct sessions_cmd *c, const struct js_doc *doc, bool *ret_yes,
-                    struct error *err)
+static bool confirm_end(struct sessions_cmd *c, const struct js_doc *doc, bool *ret_yes,
+                        struct error *err)
 {
     struct arena *mem = c->cli->mem;
-    struct str answer, client = source_text(doc, js_root(doc), "client_name", mem);
-
-    *ret_yes = true;
-    if (cli_flag(c->cli, "--yes"))
-        return true;
-    if (!terminal_is_there())
-        return error_set(err, ERR_USAGE,
-                         "nobody can be asked here, because this is not a terminal; add --yes to "
-                         "end the session");
-    answer = terminal_line(
-        arena_printf(mem, "End session %.*s (%.*s%sof %.*s)? Its servers lose its state. [y/N] ",
+    struct str client = source_text(doc, js_root(doc), "client_name", mem);
+    struct str question =
+        arena_printf(mem, "End session %.*s (%.*s%sof %.*s)? Its servers lose its state.",
                      STR_ARG(shown(c, source_text(doc, js_root(doc), "session_id", mem))),
                      STR_ARG(shown(c, client)), client.n ? ", " : "",
-                     STR_ARG(shown(c, sessions_view_who(doc, js_root(doc), mem))))
-            .p,
-        mem);
-    *ret_yes = answer.n && (answer.p[0] | 32) == 'y';
-    return true;
+                     STR_ARG(shown(c, sessions_view_who(doc, js_root(doc), mem))));
+
+    return confirm(c->cli, question.p, "to end the session", false, ret_yes, err);
 }
 
 static bool end_session(struct sessions_cmd *c, struct str handle, struct error *err)
@@ -302,7 +292,7 @@ static bool run_end(struct sessions_cmd *c, struct error *err)
     if (!str_eq(status, STR("active")) && !str_eq(status, STR("idle")))
         return error_set(err, ERR_CONFLICT, "session %.*s is %.*s already",
                          STR_ARG(shown(c, handle)), STR_ARG(status));
-    if (!confirm(c, &doc, &yes, err))
+    if (!confirm_end(c, &doc, &yes, err))
         return false;
     if (!yes) {
         fprintf(stderr, "nothing was ended\n");

@@ -2,7 +2,7 @@
 #include "cli/connect_check.h"
 
 #include "base/log.h"
-#include "cli/client_program.h"
+#include "cli/program.h"
 
 #define CHECK_MS 45000
 #define WORDS_MAX 200 /* bytes of a line of the client */
@@ -52,7 +52,6 @@ struct connect_check connect_check(const struct client *c, struct str name, stru
     const char *argv[ARGS_MAX] = {c->program};
     struct buf out;
     size_t n = 1;
-    int status;
 
     if (!c->program || !c->check[0])
         return check;
@@ -64,7 +63,8 @@ struct connect_check connect_check(const struct client *c, struct str name, stru
     for (size_t i = 1; i < n; i++)
         check.command = arena_printf(mem, "%.*s %s", STR_ARG(check.command), argv[i]);
     buf_init(&out, SIZE_MAX / 4);
-    enum program_end end = client_program_run(argv, CHECK_MS, &out, &status);
+    struct program program = {.argv = argv, .timeout_ms = CHECK_MS, .out = &out};
+    enum program_end end = program_run(&program);
     if (end != PROGRAM_MISSING)
         check.state = CONNECT_UNCLEAR;
     if (end == PROGRAM_EXITED)

@@ -4,6 +4,7 @@
 #ifndef HOLDFAST_CLI_DOCTOR_H
 #define HOLDFAST_CLI_DOCTOR_H
 
+#include "cli/our_entry.h"
 #include "cli/source.h"
 
 enum doctor_level { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_FAILURE };
@@ -25,9 +26,9 @@ struct doctor {
     struct error config_err;
     struct doctor_trial *trials; /* doctor_eras.c */
     size_t n_trials;
-    struct error trial_err; /* ERR_NONE: they were tried */
-    struct str running_url; /* doctor_clients.c */
-    const char *check;      /* the one that runs */
+    struct error trial_err;    /* ERR_NONE: they were tried */
+    struct our_addresses ours; /* doctor_clients.c */
+    const char *check;         /* the one that runs */
     struct doctor_finding found[DOCTOR_FINDINGS_MAX];
     size_t n;
 };

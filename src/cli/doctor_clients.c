@@ -20,67 +20,13 @@ struct client_entry {
     struct str command, url;
 };
 
-static struct str member(const struct client_entry *e, const char *name, struct arena *mem)
-{
-    return js_text(&e->doc, js_get(&e->doc, js_root(&e->doc), str_of(name)), mem);
-}
-
-static bool runs_stdio(const struct client_entry *e, struct arena *mem)
-{
-    const struct js_node *args = js_get(&e->doc, js_root(&e->doc), STR("args"));
-    struct str first =
-        js_type_is(args, JS_ARRAY) ? js_text(&e->doc, js_first(&e->doc, args), mem) : STR_NONE;
-
-    return e->command.p && str_ends(e->command, STR("holdfast")) && first.p &&
-           str_eq(first, STR("stdio"));
-}
-
-/* The address of the running Holdfast, which may have got another one by --listen. */
-static struct str running_url(const struct doctor *d)
-{
-    struct error ignored;
-    struct js_doc doc;
-    struct str json;
-
-    if (!d->source.control || d->source.local ||
-        !control_get(d->source.control, STR("/api/v1/system"), d->mem, &json, &ignored) ||
-        !source_parse(json, d->mem, &doc, &ignored))
-        return STR_NONE;
-    return source_text(&doc, js_root(&doc), "url", d->mem);
-}
-
-/* Without the scheme, and with the number for "localhost". */
-static struct str place_of(struct str url, struct arena *mem)
-{
-    str_split(&url, '/'), str_split(&url, '/');
-    return str_starts(url, STR("localhost:"))
-               ? arena_printf(mem, "127.0.0.1:%.*s", (int)url.n - 10, url.p + 10)
-               : url;
-}
-
-static bool leads_to(struct str url, struct str ours, struct arena *mem)
-{
-    struct str a = place_of(url, mem), b = place_of(ours, mem);
-
-    return b.n && str_starts(a, b) && (a.n == b.n || a.p[b.n] == '/');
-}
-
-static bool is_our_url(const struct doctor *d, struct str url)
-{
-    struct str listen = d->config ? d->config->listen : STR("127.0.0.1:4653");
-    struct str shown = d->config ? d->config->public_url : STR_NONE;
-
-    while (str_ends(shown, STR("/")))
-        shown.n--;
-    return leads_to(url, shown, d->mem) || leads_to(url, d->running_url, d->mem) ||
-           leads_to(url, arena_printf(d->mem, "http://%.*s", STR_ARG(listen)), d->mem);
-}
-
 static bool is_ours(const struct doctor *d, struct client_entry *e)
 {
-    e->command = arena_dup(d->mem, member(e, "command", d->mem));
-    e->url = member(e, "url", d->mem);
-    return runs_stdio(e, d->mem) || (e->url.p && is_our_url(d, e->url));
+    const struct js_node *command = js_get(&e->doc, js_root(&e->doc), STR("command"));
+
+    e->command = arena_dup(d->mem, js_text(&e->doc, command, d->mem));
+    e->url = our_entry_url(&e->doc, d->mem);
+    return our_entry_is(&e->doc, &d->ours, d->mem);
 }
 
 static struct str connect_fix(const struct doctor *d, const struct client *c)
@@ -185,7 +131,9 @@ void doctor_clients(struct doctor *d)
 {
     unsigned found = 0;
 
-    d->running_url = running_url(d);
+    d->ours = our_addresses_of(d->config, d->mem);
+    if (d->source.control && !d->source.local)
+        d->ours.running = our_running_url(d->source.control, d->mem);
     for (const struct client *c = clients; c->name; c++)
         found += look_at_client(d, c);
     if (!found)

@@ -222,6 +222,79 @@ def test_a_configuration_of_the_directory_is_named_because_the_client_starts_els
     assert entry['args'] == ['stdio', '--config', str(home.path / 'holdfast.json')]
 
 
+def test_what_the_user_wrote_behind_our_table_stays(home):
+    home.put('codex', b'model = "a"\n')
+    home.run('connect', 'codex', '--yes')
+    theirs = b'# my comment\n\n  [mcp_servers.other]\n  command = "y"\n\n# of the profile\n[profiles.x]\nmodel = "b"\n'
+    with open(home.file('codex'), 'ab') as f:
+        f.write(theirs)
+    home.run('disconnect', 'codex', '--yes')
+    assert home.file('codex').read_bytes() == b'model = "a"\n\n' + theirs
+
+
+TABLES = {
+    'spaced header': (b'[ "mcp_servers" . holdfast ] # ours\ncommand = "x"\nargs = [\n  "stdio",\n]\n[a]\nb = 1\n', b'[a]\nb = 1\n'),
+    'line ends of windows': (b'a = 1\r\n\r\n[mcp_servers.holdfast]\r\ncommand = "x"\r\n', b'a = 1\r\n'),
+    'header in a text': (b'a = """\n[mcp_servers.holdfast]\nx"""\n[mcp_servers.holdfast]\ncommand = "x"\n', None),
+    'inline': (b'mcp_servers = { holdfast = { command = "x" }, b = { command = "y" } }\n', None),
+    'dotted': (b'[mcp_servers]\nholdfast.command = "x"\nb.command = "y"\n', None),
+}
+
+
+@pytest.mark.parametrize('form', TABLES)
+def test_a_table_is_taken_out_whole_or_not_at_all(home, form):
+    before, after = TABLES[form]
+    home.run('connect', 'codex', '--yes')
+    home.put('codex', before)
+    done = home.run('disconnect', 'codex', '--yes', status=0 if after else 6)
+    assert home.file('codex').read_bytes() == (after or before)
+    assert after or 'by hand' in done.stderr and str(home.file('codex')) in done.stderr
+
+
+@pytest.mark.parametrize('client', ['cursor', 'codex'])
+def test_entries_of_two_names_are_taken_out_one_by_one(home, client):
+    home.put(client, b'# none\n' if client == 'codex' else b'{ }\n')
+    before = home.file(client).read_bytes()
+    home.run('connect', client, '--yes', '--name', 'a')
+    said = home.run('connect', client, '--yes', '--name', 'b.c/d').stderr
+    assert f'holdfast disconnect {client} --name b.c/d' in said
+    both = home.file(client).read_bytes()
+    home.run('disconnect', client, '--yes', '--name', 'a')
+    text = home.file(client).read_text()
+    assert 'b.c/d' in text and text.count(BIN) == 1
+    home.run('disconnect', client, '--yes', '--name', 'b.c/d')
+    assert BIN not in home.file(client).read_text()
+    home.put(client, before)
+    home.run('connect', client, '--yes', '--name', 'a')
+    home.run('connect', client, '--yes', '--name', 'b.c/d')
+    assert home.file(client).read_bytes() == both
+    home.run('disconnect', client, '--yes', '--name', 'b.c/d')
+    home.run('disconnect', client, '--yes', '--name', 'a')
+    assert home.file(client).read_bytes() == before
+
+
+def test_disconnect_of_a_name_that_is_not_ours_changes_nothing(home):
+    before = b'{"mcpServers": {"files": {"command": "/bin/cat"}, "lost": {"command": "/opt/bin/holdfast", "args": ["stdio"]}}}'
+    home.put('cursor', before)
+    home.run('connect', 'cursor', '--yes')
+    connected = home.file('cursor').read_bytes()
+    assert 'not connected' in home.run('disconnect', 'cursor', '--name', 'zzz', '--yes').stdout
+    assert 'does not lead to Holdfast' in home.run('disconnect', 'cursor', '--name', 'files', '--yes', status=6).stderr
+    assert home.file('cursor').read_bytes() == connected
+    assert 'disconnected' in home.run('disconnect', 'cursor', '--name', 'lost', '--yes').stdout
+    home.run('disconnect', 'cursor', '--yes')
+    assert json.loads(home.file('cursor').read_text()) == {'mcpServers': {'files': {'command': '/bin/cat'}}}
+
+
+def test_a_second_connect_after_an_edit_leaves_no_entry_of_the_first(home):
+    home.put('cursor', b'{\n  "mcpServers": {}\n}\n')
+    home.run('connect', 'cursor', '--yes')
+    home.put('cursor', home.file('cursor').read_bytes() + b'// edited\n')
+    home.run('connect', 'cursor', '--yes', '--data', str(home.path / 'other'))
+    home.run('disconnect', 'cursor', '--yes')
+    assert home.file('cursor').read_bytes() == b'{\n  "mcpServers": {}\n}\n// edited\n'
+
+
 def test_without_a_terminal_nothing_asks_and_nothing_is_written(home):
     done = home.run('connect', 'cursor', status=2)
     assert '--yes' in done.stderr
