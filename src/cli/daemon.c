@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/control.h"
+#include "cli/program.h"
 #include "cli/up.h"
 #include "config/datadir.h"
 #include "json/read.h"
@@ -15,7 +16,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -29,9 +29,7 @@
 #define UNIT "holdfast.service"
 #define UNIT_MS 10000 /* for a question to the service manager */
 #define TAIL_BYTES (64 * 1024)
-#define TELLING_LINES 5
-
-extern char **environ;
+#define PROBLEM_LINES 5
 
 /* The owner. */
 
@@ -82,37 +80,51 @@ bool daemon_pid(struct str data_dir, int *ret, struct error *err)
  * longer than `wait_ms`. */
 static int systemctl(const char *verb, int64_t wait_ms)
 {
-    char *argv[] = {"systemctl", "--user", "--quiet", (char *)verb, UNIT, NULL};
-    posix_spawn_file_actions_t actions;
-    int64_t until = clock_mono_ms() + wait_ms;
-    int status = 0;
-    pid_t pid, done;
+    const char *argv[] = {"systemctl", "--user", "--quiet", verb, UNIT, NULL};
+    struct program program = {.argv = argv, .timeout_ms = wait_ms, .is_silent = true};
 
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    int failed = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (failed)
-        return -1;
-    while ((done = waitpid(pid, &status, WNOHANG)) == 0 && clock_mono_ms() < until)
-        (void)poll(NULL, 0, PAUSE_MS);
-    if (done == 0) {
-        kill(pid, SIGKILL);
-        (void)waitpid(pid, &status, 0);
-        return -1;
-    }
-    return done == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return program_run(&program) == PROGRAM_EXITED ? program.status : -1;
 }
 
-/* The unit has its own flags, so it is used only if the command has none. */
+/* Variables that say which data or configuration is meant.  A service does not get those of a shell. */
+static const struct {
+    const char *name;
+    const char *usual; /* value that changes nothing, below HOME; NULL: any value counts */
+} shell_variables[] = {
+    {"HOLDFAST_CONFIG", NULL},
+    {"HOLDFAST_LOG_FORMAT", NULL},
+    {"HOLDFAST_LOG_LEVEL", NULL},
+    {"HOLDFAST_MASTER_KEY_FILE", NULL},
+    {"HOLDFAST_AUDIT_KEY_FILE", NULL},
+    {"HOLDFAST_TOKEN_KEY_FILE", NULL},
+    {"DATABASE_URL", NULL},
+    {"REDIS_URL", NULL},
+    {"XDG_DATA_HOME", "/.local/share"},
+    {"XDG_CONFIG_HOME", "/.config"},
+};
+
+static bool shell_names_another(struct arena *mem)
+{
+    struct str home = str_of(getenv("HOME"));
+
+    for (size_t i = 0; i < countof(shell_variables); i++) {
+        struct str value = str_of(getenv(shell_variables[i].name));
+        const char *usual = shell_variables[i].usual;
+        if (value.n &&
+            !(usual && home.p && str_eq(value, arena_printf(mem, "%.*s%s", STR_ARG(home), usual))))
+            return true;
+    }
+    return access("holdfast.json", F_OK) == 0; /* of this directory */
+}
+
+/* The unit has its own flags and environment, so it is used only if the command has none. */
 static bool has_unit(const struct cli *cli)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     char path[4096];
 
     if (cli_flag(cli, "--config") || cli_flag(cli, "--data") || cli_flag(cli, "--listen") ||
-        getenv("HOLDFAST_CONFIG") || !runtime)
+        shell_names_another(cli->mem) || !runtime)
         return false;
     int n = snprintf(path, sizeof(path), "%s/systemd/private", runtime);
     return n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0 &&
@@ -161,7 +173,7 @@ bool daemon_await(struct cli *cli, struct str data_dir, int pid, int *ret_status
 
 /* Adds the message and the reason of a JSON line with the level error or warn, or a whole line that
  * is not JSON. */
-static bool add_telling(struct buf *out, struct str line, struct arena *mem)
+static bool add_problem_line(struct buf *out, struct str line, struct arena *mem)
 {
     struct js_doc doc;
 
@@ -187,14 +199,14 @@ static bool add_telling(struct buf *out, struct str line, struct arena *mem)
     return true;
 }
 
-/* Adds the last lines that tell something, of those written after the byte `since`. */
+/* Adds the last lines about problems, of those written after the byte `since`. */
 static void add_log(struct str path, off_t since, struct error *err, struct arena *mem)
 {
-    struct str lines[TELLING_LINES];
+    struct str lines[PROBLEM_LINES];
     struct buf text, out;
     struct stat st;
     int fd = open(path.p, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    size_t n = 0, told = 0;
+    size_t n = 0, i;
 
     buf_init(&text, TAIL_BYTES + 1);
     buf_init(&out, 64 * 1024);
@@ -211,12 +223,12 @@ static void add_log(struct str path, off_t since, struct error *err, struct aren
         struct buf one;
         struct str line = str_split(&rest, '\n');
         buf_init(&one, 8192);
-        if (add_telling(&one, line, mem))
-            lines[n++ % TELLING_LINES] = arena_dup(mem, buf_str(&one));
+        if (add_problem_line(&one, line, mem))
+            lines[n++ % PROBLEM_LINES] = arena_dup(mem, buf_str(&one));
         buf_release(&one);
     }
-    for (told = n > TELLING_LINES ? n - TELLING_LINES : 0; told < n; told++)
-        buf_addstr(&out, lines[told % TELLING_LINES]);
+    for (i = n > PROBLEM_LINES ? n - PROBLEM_LINES : 0; i < n; i++)
+        buf_addstr(&out, lines[i % PROBLEM_LINES]);
     error_set(err, err->code, "%.200s; its log is %.*s", arena_dup(mem, str_of(err->text)).p,
               STR_ARG(path));
     if (out.n)
@@ -299,13 +311,34 @@ static bool start_unit(struct cli *cli, struct str data_dir, struct error *err)
     return true;
 }
 
+/* Waits for the owner of the directory.  *ret_ready is false if it ended, because it was stopping. */
+static bool await_owner(struct cli *cli, struct str data_dir, bool *ret_ready, struct error *err)
+{
+    int64_t until = clock_mono_ms() + DAEMON_STOP_MS;
+    int owner;
+
+    while (!(*ret_ready = is_ready(data_dir, cli->mem)) && (owner = datadir_owner(data_dir)) != 0) {
+        if (clock_mono_ms() >= until)
+            return error_set(
+                err, ERR_UNREACHABLE,
+                "another process (pid %d) has the data directory %.*s, and was neither "
+                "ready nor over after %d s; look at `holdfast status` and at the log %s",
+                owner, STR_ARG(data_dir), DAEMON_STOP_MS / 1000,
+                datadir_path(data_dir, DAEMON_LOG, cli->mem).p);
+        (void)poll(NULL, 0, PAUSE_MS);
+    }
+    return true;
+}
+
 bool daemon_start(struct cli *cli, struct str data_dir, enum daemon_start *ret, struct error *err)
 {
-    int status;
+    bool runs = false;
 
-    if (datadir_owner(data_dir) != 0) {
+    if (!await_owner(cli, data_dir, &runs, err))
+        return false;
+    if (runs) {
         *ret = DAEMON_RAN;
-        return daemon_await(cli, data_dir, 0, &status, err);
+        return true;
     }
     bool by_unit = has_unit(cli);
     if (!(by_unit ? start_unit(cli, data_dir, err) : start_process(cli, data_dir, err)))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """holdfast start, stop and status: the daemon of a data directory, in the background."""
+import fcntl
 import json
 import os
 import signal
@@ -119,6 +120,34 @@ def test_stop__waits_for_one_that_is_stopping_and_does_not_hurry_it(place):
     assert done.returncode == 0 and commands.run(place, 'audit', 'verify').returncode == 0, done
 
 
+@pytest.fixture
+def short_place(holdfast, home):
+    hf = holdfast({}, start=False)
+    hf.data = os.path.join(home, 'data')
+    os.mkdir(hf.data, 0o700)
+    yield hf
+    commands.run(hf, 'stop')
+
+
+def test_start__of_one_that_is_stopping_waits_and_starts_anew(short_place):
+    """The owner has the lock and takes no requests; start asks it, so it waits for it when it ends."""
+    lock = os.open(os.path.join(short_place.data, 'lock'), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.write(lock, b'%d\n' % os.getpid())
+    with socket.socket(socket.AF_UNIX) as stopping:
+        stopping.bind(os.path.join(short_place.data, 'holdfast.sock'))
+        stopping.listen()
+        stopping.settimeout(harness.DEADLINE_S)
+        with subprocess.Popen([harness.BINARY, 'start', '--listen', '127.0.0.1:0', '--config', short_place.config_file, '--data', short_place.data],
+                              env=commands.command_env(short_place), stderr=subprocess.PIPE) as starting:
+            stopping.accept()[0].close()
+            stopping.close()
+            os.close(lock)
+            said = starting.communicate(timeout=harness.DEADLINE_S)[1].decode()
+    assert starting.returncode == 0 and 'has started (pid ' in said, said
+    assert status(short_place)[1]['running']
+
+
 SYSTEMCTL = """#!/bin/sh
 echo "$*" >> "$HOME/systemctl.log"
 case "$*" in *start*) exec %s start --listen 127.0.0.1:0 --data "$HOME/.local/share/holdfast" 2>/dev/null;; esac
@@ -132,7 +161,8 @@ def home():
         yield folder
 
 
-def test_start__uses_the_user_unit_where_there_is_one(place, home):
+def make_unit(place, home):
+    """The environment in which there is a user unit."""
     os.makedirs(os.path.join(home, 'run/systemd'))
     with open(os.path.join(home, 'run/systemd/private'), 'w', encoding='utf-8'):
         pass
@@ -140,12 +170,25 @@ def test_start__uses_the_user_unit_where_there_is_one(place, home):
         file.write(SYSTEMCTL % harness.BINARY)
     os.chmod(file.name, 0o700)
     os.remove(place.config_file)
-    env = {'HOME': home, 'PATH': home + ':' + os.environ['PATH'], 'XDG_RUNTIME_DIR': os.path.join(home, 'run')}
+    return {'HOME': home, 'PATH': home + ':' + os.environ['PATH'], 'XDG_RUNTIME_DIR': os.path.join(home, 'run')}
+
+
+def test_start__uses_the_user_unit_where_there_is_one(place, home):
+    env = make_unit(place, home)
     done = commands.run(place, 'start', with_data=False, env=env)
     assert done.returncode == 0 and 'as the user unit holdfast.service' in done.stderr, done
     with open(os.path.join(home, 'systemctl.log'), encoding='utf-8') as file:
         assert file.read().splitlines() == ['--user --quiet cat holdfast.service', '--user --quiet start holdfast.service']
     assert commands.run(place, 'stop', with_data=False, env=env).returncode == 0
+
+
+@pytest.mark.parametrize('name', ['DATABASE_URL', 'REDIS_URL', 'HOLDFAST_LOG_LEVEL', 'HOLDFAST_MASTER_KEY_FILE'])
+def test_start__of_other_data_than_that_of_the_unit_does_not_start_the_unit(place, home, name):
+    """The value is refused, and the unit was not asked: it does not get the variables of this shell."""
+    env = make_unit(place, home) | {name: 'refused:'}
+    commands.run(place, 'start', with_data=False, env=env)
+    assert not os.path.exists(os.path.join(home, 'systemctl.log'))
+    commands.run(place, 'stop', with_data=False, env=env)
 
 
 INITIALIZE = {'jsonrpc': '2.0', 'id': 1, 'method': 'initialize',
