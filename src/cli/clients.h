@@ -16,6 +16,9 @@ struct client {
     bool is_toml;            /* else JSON with comments */
     bool has_bare_variables; /* "$NAME" in env and headers is a variable */
     const char *key;         /* member that holds the servers */
+    /* Only read, by import: the file of a project, below its directory; the member of `file` that holds
+     * the servers by project.  NULL: none. */
+    const char *project_file, *projects_key;
     const char
         *url_key; /* member for the address of a server; NULL: the file takes commands only */
     const char *url_type; /* value of "type" beside the address; NULL: none */

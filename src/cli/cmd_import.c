@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holdfast import [CLIENT…]: takes the servers of MCP clients over into Holdfast's configuration.
- * The files of the clients are only read.  As `holdfast add` does, it seals values that look like
+ * The files of the clients (import_files.h) are only read.  As `holdfast add` does, it seals values that look like
  * secrets into the store and writes references.  Secrets are never printed. */
 #include "cli/cli.h"
 
 #include "base/log.h"
 #include "cli/add_secrets.h"
-#include "cli/clients.h"
 #include "cli/config_file.h"
+#include "cli/confirm.h"
 #include "cli/entry_diff.h"
 #include "cli/import_entry.h"
-#include "cli/terminal.h"
+#include "cli/import_files.h"
+#include "cli/our_entry.h"
 #include "config/config.h"
 #include "config/edit.h"
 #include "config/snippet.h"
@@ -21,17 +22,23 @@
 
 #define FOUND_MAX 1000
 
-enum fate { FATE_NEW, FATE_SAME, FATE_DIFFERS, FATE_TWICE, FATE_UNUSABLE };
-static const char *const fates[] = {"new", "present", "conflict", "twice", "unusable"};
+enum import_state {
+    IMPORT_NEW,
+    IMPORT_PRESENT,
+    IMPORT_DIFFERS, /* from the server of this name that Holdfast has */
+    IMPORT_TWICE,   /* another server of this name was found before */
+    IMPORT_UNUSABLE,
+};
+static const char *const state_names[] = {"new", "present", "conflict", "twice", "unusable"};
 
 struct found {
-    const struct client *client;
+    const struct import_file *from;
     struct str name;
     struct str entry;       /* as the client has it, with values */
     struct str shown, ours; /* without secrets; `ours` is absent unless the two differ */
     struct str note;        /* what is left out, or why the entry cannot be used; absent: nothing */
     size_t n_secrets;
-    enum fate fate;
+    enum import_state state;
     struct add_secrets secrets; /* after it was taken */
     bool taken;
 };
@@ -39,24 +46,36 @@ struct found {
 struct import {
     struct cli *cli;
     struct config_file file;
+    struct our_addresses ours;
     struct found *found;
     size_t n;
+    int status; /* of the last file or server that was passed over; 0: none */
 };
 
-/* Whether the entry starts Holdfast itself, as connect writes it. */
-static bool is_ours(struct str json, struct arena *mem)
+/* An error that does not end the command; it becomes its exit status. */
+static void pass_over(struct import *im, struct str what, struct str where, const struct error *err)
+{
+    struct buf out;
+
+    buf_init(&out, 8192);
+    log_escape(&out, what, 4096);
+    if (where.p)
+        buf_addz(&out, " of ");
+    log_escape(&out, where, 4096);
+    fprintf(stderr, "holdfast: %.*s was passed over: ", STR_ARG(buf_str(&out)));
+    buf_reset(&out);
+    log_escape(&out, str_of(err->text), 4096);
+    fprintf(stderr, "%.*s\n", STR_ARG(buf_str(&out)));
+    buf_release(&out);
+    im->status = error_info(err->code)->exit_status;
+}
+
+static bool is_holdfast(const struct import *im, struct str json)
 {
     struct js_doc doc;
-    struct str command, first;
 
-    if (!js_parse(json, &js_limits_request, mem, &doc, NULL))
-        return false;
-    command = js_text(&doc, js_get(&doc, js_root(&doc), STR("command")), mem);
-    first = STR_NONE;
-    if (js_type_is(js_get(&doc, js_root(&doc), STR("args")), JS_ARRAY))
-        first = js_text(&doc, js_first(&doc, js_get(&doc, js_root(&doc), STR("args"))), mem);
-    return command.p && str_ends(command, STR("holdfast")) && first.p &&
-           str_eq(first, STR("stdio"));
+    return js_parse(json, &js_limits_request, im->cli->mem, &doc, NULL) &&
+           our_entry_is(&doc, &im->ours, im->cli->mem);
 }
 
 static void write_compact(struct js_writer *w, const struct js_doc *d, const struct js_node *v,
@@ -145,7 +164,7 @@ static const struct found *earlier(const struct import *im, struct str name)
 }
 
 /* Compared are the entry itself and the entry as import would write it. */
-static bool judge(struct import *im, struct found *f, struct error *err)
+static bool compare_with_ours(struct import *im, struct found *f, struct error *err)
 {
     struct arena *mem = im->cli->mem;
     const struct found *other = earlier(im, f->name);
@@ -154,7 +173,7 @@ static bool judge(struct import *im, struct found *f, struct error *err)
     struct error wrong;
     size_t ignored;
 
-    if (!import_entry(f->client, f->entry, mem, &f->entry, &why, err) ||
+    if (!import_entry(f->from->client, f->entry, mem, &f->entry, &why, err) ||
         !seal_for_show(f->entry, f->name, mem, &f->shown, &f->n_secrets, err))
         return false;
     if (!why.p && !add_secrets_parse(im->cli, arena_dup(mem, f->name).p, f->entry, &config, &wrong))
@@ -162,56 +181,47 @@ static bool judge(struct import *im, struct found *f, struct error *err)
     config_unref(config);
     bool is_same = ours.p && (str_eq(ours, f->entry) || str_eq(ours, f->shown));
     if (is_same)
-        f->fate = FATE_SAME;
+        f->state = IMPORT_PRESENT;
     else if (why.p)
-        f->fate = FATE_UNUSABLE;
+        f->state = IMPORT_UNUSABLE;
     else if (ours.p)
-        f->fate = other ? FATE_TWICE : FATE_DIFFERS;
+        f->state = other ? IMPORT_TWICE : IMPORT_DIFFERS;
     else
-        f->fate = FATE_NEW;
-    if (f->fate == FATE_UNUSABLE)
+        f->state = IMPORT_NEW;
+    if (f->state == IMPORT_UNUSABLE)
         f->note = why;
     return !ours.p || is_same || why.p ||
            seal_for_show(ours, f->name, mem, &f->ours, &ignored, err);
 }
 
-/* The same server in two clients is listed once.  An entry that cannot be judged is passed over. */
-static bool take_found(struct import *im, const struct client *client,
-                       const struct snippet_server *server, struct str path, struct error *err)
+/* The same server in two clients is listed once.  An entry that cannot be read is passed over. */
+static bool take_found(struct import *im, const struct import_file *from,
+                       const struct snippet_server *server, struct error *err)
 {
     const struct found *other = earlier(im, server->name);
     struct found *f = &im->found[im->n];
 
-    *f = (struct found){.client = client, .name = server->name, .note = server->note};
+    *f = (struct found){.from = from, .name = server->name, .note = server->note};
     f->entry = compact(server->json, im->cli->mem);
-    if (!judge(im, f, err)) {
-        fprintf(stderr, "holdfast: %.*s of %.*s was passed over: %s\n", STR_ARG(server->name),
-                STR_ARG(path), err->text);
+    if (!compare_with_ours(im, f, err)) {
+        pass_over(im, server->name, from->path, err);
         return err->code == ERR_BAD_INPUT;
     }
-    im->n += !(other && f->fate == FATE_SAME);
+    im->n += !(other && f->state == IMPORT_PRESENT);
     return true;
 }
 
 /* A file that cannot be read is reported and passed over: the others are still useful. */
-static bool read_client(struct import *im, const struct client *client, struct error *err)
+static bool read_file(struct import *im, const struct import_file *from, struct error *err)
 {
     struct snippet_server *servers = NULL;
-    struct str path = STR_NONE;
-    struct buf text;
-    bool exists = false;
     size_t n = 0;
 
-    if (!client_file(client, im->cli->mem, &path, err))
-        return false;
-    buf_init_secret(&text, SIZE_MAX);
-    if (!config_edit_read(path.p, &text, &exists, err) ||
-        (text.n && !snippet_read(buf_str(&text), im->cli->mem, &servers, &n, err)))
-        fprintf(stderr, "holdfast: %s was passed over: %s\n", path.p, err->text);
-    buf_release(&text);
+    if (!import_file_read(from, im->cli->mem, &servers, &n, err))
+        pass_over(im, from->path, STR_NONE, err);
     for (size_t i = 0; i < n && im->n < FOUND_MAX; i++)
-        if (servers[i].name.p && !is_ours(servers[i].json, im->cli->mem) &&
-            !take_found(im, client, &servers[i], path, err))
+        if (servers[i].name.p && !is_holdfast(im, servers[i].json) &&
+            !take_found(im, from, &servers[i], err))
             return false;
     return true;
 }
@@ -219,11 +229,16 @@ static bool read_client(struct import *im, const struct client *client, struct e
 static bool read_clients(struct import *im, struct error *err)
 {
     for (const struct client *c = clients; c->name; c++) {
+        struct import_file *files;
         bool wanted = im->cli->n_args == 0;
+        size_t n = 0;
         for (int i = 0; i < im->cli->n_args; i++)
             wanted = wanted || strcmp(im->cli->args[i], c->name) == 0;
-        if (wanted && !read_client(im, c, err))
+        if (wanted && !import_files_of(c, im->cli->mem, &files, &n, err))
             return false;
+        for (size_t i = 0; i < n; i++)
+            if (!read_file(im, &files[i], err))
+                return false;
     }
     return true;
 }
@@ -233,26 +248,26 @@ static bool will_take(const struct import *im, const struct found *f)
 {
     bool replaces = cli_flag(im->cli, "--replace") != NULL;
 
-    return f->fate == FATE_NEW || (f->fate == FATE_DIFFERS && replaces) ||
-           (f->fate == FATE_SAME && f->n_secrets && replaces);
+    return f->state == IMPORT_NEW || (f->state == IMPORT_DIFFERS && replaces) ||
+           (f->state == IMPORT_PRESENT && f->n_secrets && replaces);
 }
 
 static void show_one(const struct import *im, const struct found *f, struct buf *out)
 {
     static const char *const words[] = {
-        [FATE_NEW] = "",
-        [FATE_SAME] = ": configured already",
-        [FATE_DIFFERS] = ": configured differently; --replace takes this one",
-        [FATE_TWICE] = ": another server of this name was found before; import CLIENT takes this",
-        [FATE_UNUSABLE] = ": cannot be taken over",
+        [IMPORT_NEW] = "",
+        [IMPORT_PRESENT] = ": configured already",
+        [IMPORT_DIFFERS] = ": configured differently; --replace takes this one",
+        [IMPORT_TWICE] = ": another server of this name was found before; import CLIENT takes this",
+        [IMPORT_UNUSABLE] = ": cannot be taken over",
     };
     bool takes = will_take(im, f);
 
-    buf_addf(out, "%s %.*s (%s)", takes ? "+" : " ", STR_ARG(f->name), f->client->title);
+    buf_addf(out, "%s %.*s (%.*s)", takes ? "+" : " ", STR_ARG(f->name), STR_ARG(f->from->title));
     if (!takes)
-        buf_addz(out, words[f->fate]);
+        buf_addz(out, words[f->state]);
     if (f->note.p) {
-        buf_addz(out, takes || f->fate != FATE_UNUSABLE ? "; " : ": ");
+        buf_addz(out, takes || f->state != IMPORT_UNUSABLE ? "; " : ": ");
         log_escape(out, f->note, 1024);
     }
     buf_addc(out, '\n');
@@ -272,7 +287,7 @@ static void show(const struct import *im)
     for (size_t i = 0; i < im->n; i++) {
         const struct found *f = &im->found[i];
         show_one(im, f, &out);
-        if (f->fate == FATE_SAME || f->fate == FATE_UNUSABLE)
+        if (f->state == IMPORT_PRESENT || f->state == IMPORT_UNUSABLE)
             continue;
         buf_init(&lines, SIZE_MAX / 4);
         entry_diff(f->ours, f->shown, im->cli->mem, &lines);
@@ -293,22 +308,6 @@ static size_t count(const struct import *im)
     for (size_t i = 0; i < im->n; i++)
         n += will_take(im, &im->found[i]);
     return n;
-}
-
-static bool confirm(struct import *im, bool *ret_yes, struct error *err)
-{
-    struct str answer;
-
-    *ret_yes = true;
-    if (cli_flag(im->cli, "--yes"))
-        return true;
-    if (!terminal_is_there())
-        return error_set(err, ERR_USAGE,
-                         "nobody can be asked here, because this is not a terminal; add --yes to "
-                         "take the servers over");
-    answer = terminal_line("Take these over? [Y/n] ", im->cli->mem);
-    *ret_yes = answer.p && (answer.n == 0 || (answer.p[0] | 32) == 'y');
-    return true;
 }
 
 /* The secrets first: a Holdfast that reads the file finds them. */
@@ -338,8 +337,7 @@ static size_t take_over(struct import *im)
             continue;
         }
         f->note = arena_dup(im->cli->mem, str_of(err.text));
-        fprintf(stderr, "holdfast: %.*s of %s was passed over: %s\n", STR_ARG(f->name),
-                f->client->title, err.text);
+        pass_over(im, f->name, f->from->title, &err);
     }
     return n;
 }
@@ -351,8 +349,9 @@ static void add_json(const struct found *f, struct buf *out)
     js_begin(&w, out);
     js_object(&w);
     js_kv_string(&w, "name", f->name);
-    js_kv_string(&w, "client", str_of(f->client->name));
-    js_kv_string(&w, "state", str_of(fates[f->fate]));
+    js_kv_string(&w, "client", str_of(f->from->client->name));
+    js_kv_string(&w, "file", f->from->path);
+    js_kv_string(&w, "state", str_of(state_names[f->state]));
     js_kv_bool(&w, "taken", f->taken);
     js_kv_string(&w, "note", f->note);
     js_key(&w, STR("secrets"));
@@ -393,17 +392,15 @@ static int report(struct import *im, size_t taken)
         add_text(im, taken, &out);
     status = out.n ? cli_print(im->cli, &out) : 0;
     buf_release(&out);
-    return status;
+    return status ? status : im->status;
 }
 
 static int check_names(struct cli *cli)
 {
     for (int i = 0; i < cli->n_args; i++)
         if (!client_find(cli->args[i]))
-            return cli_usage(cli,
-                             "there is no client %.60s; name claude-code, claude-desktop, "
-                             "cursor, vscode, codex or gemini",
-                             cli->args[i]);
+            return cli_usage(cli, "there is no client %.60s; name %s", cli->args[i],
+                             client_names(cli->mem).p);
     return 0;
 }
 
@@ -418,6 +415,7 @@ int cmd_import(struct cli *cli)
     if (status)
         return status;
     arena_wipe_later(cli->mem);
+    im.ours = our_addresses_find(cli);
     im.found = arena_zalloc(cli->mem, FOUND_MAX * sizeof(*im.found));
     if (!config_file_open(cli, &im.file, &err) || !read_clients(&im, &err))
         return cli_refuse(cli, &err);
@@ -426,7 +424,7 @@ int cmd_import(struct cli *cli)
     n = count(&im);
     if (n == 0 || cli_flag(cli, "--dry-run"))
         return report(&im, 0);
-    if (!confirm(&im, &yes, &err))
+    if (!confirm(cli, "Take these over?", "to take the servers over", true, &yes, &err))
         return cli_refuse(cli, &err);
     n = yes ? take_over(&im) : 0;
     struct str reload = n ? config_file_reload(cli, &im.file) : STR_NONE;

@@ -44,8 +44,8 @@ class Home:
         assert done.returncode == status, (args, done.returncode, done.stdout, done.stderr)
         return done
 
-    def rows(self, *args):
-        return [json.loads(line) for line in self.run(*args, '--json').stdout.splitlines() if line]
+    def rows(self, *args, status=0):
+        return [json.loads(line) for line in self.run(*args, '--json', status=status).stdout.splitlines() if line]
 
     def servers(self):
         return json.loads((self.path / '.config/holdfast/holdfast.json').read_text())['mcpServers']
@@ -346,6 +346,12 @@ def test_an_unknown_client_gets_a_suggestion(home):
     assert 'did you mean cursor' in home.run('connect', 'curser', status=2).stderr
 
 
+def test_help_and_errors_name_the_same_clients(home):
+    assert '|'.join(FILES) in home.run('connect', '--help').stdout
+    for words in (['connect'], ['import', 'curser']):
+        assert 'claude-code, claude-desktop, cursor, vscode, codex or gemini' in home.run(*words, status=2).stderr
+
+
 def test_the_clients_own_command_is_used(home):
     program = home.bin / 'claude'
     program.write_text('#!/usr/bin/python3\nimport json, os, sys\n'
@@ -420,9 +426,10 @@ def test_import_seals_secrets_and_shows_none(home):
     home.put('gemini', b'{"ui": ')
     before = home.file('cursor').read_bytes()
     assert '--yes' in home.run('import', status=2).stderr
-    dry = home.run('import', '--dry-run')
+    dry = home.run('import', '--dry-run', status=7)
     assert '1 secret will be sealed' in dry.stderr and not (home.path / '.config/holdfast').exists() and not (home.path / '.local').exists()
-    done = home.run('import', '--yes')
+    done = home.run('import', '--yes', status=7)
+    assert not any(line.strip() == 'holdfast:' for line in done.stderr.splitlines())
     assert 'canary' not in done.stderr + done.stdout + dry.stderr + dry.stdout
     assert '3 of 3 servers' in done.stdout and 'sealed in the store: keyed.API_KEY' in done.stdout
     assert 'left out: startup_timeout_sec' in done.stderr and 'settings.json was passed over: line 1, column 8' in done.stderr
@@ -431,6 +438,7 @@ def test_import_seals_secrets_and_shows_none(home):
     assert home.file('cursor').read_bytes() == before
     assert 'keyed.API_KEY' in home.run('secret', 'list').stdout
     assert home.run('config', 'check').returncode == 0
+    home.file('gemini').unlink()
     again = home.rows('import', '--yes')
     assert [(r['name'], r['state'], r['taken']) for r in again] == [('a', 'present', False), ('keyed', 'present', False), ('b', 'present', False)]
     assert [r['secrets'] for r in home.rows('import', '--yes', '--replace') if r['taken']] == [['keyed.API_KEY']]
@@ -503,6 +511,49 @@ def test_import_shows_a_conflict_and_keeps_ours(home):
     home.run('import', 'vscode', '--yes', '--replace')
     text = (home.path / 'holdfast.json').read_text()
     assert '"2"' in text and '// ours' in text and 'canary' not in text
+
+
+def test_import_with_replace_seals_the_secrets_of_the_client(home):
+    (home.path / 'holdfast.json').write_text('{"mcpServers": {"keyed": {"command": "/bin/cat", "env": {"API_KEY": "canary-1"}}}}')
+    home.put('cursor', b'{"mcpServers": {"keyed": {"command": "/bin/cat", "env": {"API_KEY": "canary-2"}}}}')
+    home.run('import', '--yes', '--replace')
+    assert 'canary' not in (home.path / 'holdfast.json').read_text()
+
+
+def test_import_takes_no_holdfast_over_by_whatever_way_it_is_named(home):
+    (home.path / 'holdfast.json').write_text('{"holdfast": {"listen": "127.0.0.1:7001", "public_url": "https://mcp.example/"}}')
+    home.run('connect', 'cursor', '--http', '--yes')
+    home.put('gemini', b'{"mcpServers": {"a": {"httpUrl": "http://localhost:7001/mcp/files"}, "b": {"httpUrl": "https://mcp.example/mcp"}, '
+                       b'"c": {"command": "holdfast", "args": ["stdio"]}, "near": {"httpUrl": "http://127.0.0.1:70011/mcp"}, '
+                       b'"fork": {"command": "/opt/notholdfast", "args": ["stdio"]}}}')
+    assert [r['name'] for r in home.rows('import', '--dry-run')] == ['near', 'fork']
+
+
+def test_import_reads_the_files_of_the_project_too(home):
+    """`claude mcp add` writes to the project in ~/.claude.json unless it is told another scope."""
+    project = home.path / 'work' / 'site'
+    (project / '.vscode').mkdir(parents=True)
+    claude = {'projects': {str(project): {'mcpServers': {'local': {'command': '/bin/cat'}, 'both': {'command': '/bin/cat', 'args': ['local']}}},
+                           '/elsewhere': {'mcpServers': {'hidden': {'command': '/bin/cat'}}}},
+              'mcpServers': {'both': {'command': '/bin/cat', 'args': ['user']}}}
+    home.put('claude-code', json.dumps(claude).encode())
+    (project / '.mcp.json').write_text('{"mcpServers": {"shared": {"type": "stdio", "command": "/bin/cat"}}}')
+    (project / '.vscode/mcp.json').write_text('{"servers": {"code": {"command": "/bin/cat"}, "rel": {"command": "./x"}}}')
+    before = {path: path.read_bytes() for path in home.path.rglob('*.json')}
+    home.path, outer = project, home.path
+    done = home.run('import', '--yes')
+    home.path = outer
+    assert '+ local (Claude Code, this folder in .claude.json)' in done.stderr and '+ shared (Claude Code, .mcp.json)' in done.stderr
+    assert '+ code (VS Code, .vscode/mcp.json)' in done.stderr and 'rel (VS Code, .vscode/mcp.json): cannot be taken over' in done.stderr
+    assert 'both (Claude Code): another server of this name' in done.stderr and 'hidden' not in done.stderr
+    ours = home.servers()
+    assert set(ours) == {'local', 'both', 'shared', 'code'} and ours['both']['args'] == ['local']
+    assert all(path.read_bytes() == data for path, data in before.items())
+
+
+def test_import_in_the_home_directory_reads_a_file_once(home):
+    home.put('cursor', b'{"mcpServers": {"a": {"command": "./x"}}}')
+    assert [(r['name'], r['file']) for r in home.rows('import', '--dry-run')] == [('a', str(home.file('cursor')))]
 
 
 def test_import_of_one_name_from_two_clients_takes_the_first_and_says_so(home):
