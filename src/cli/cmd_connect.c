@@ -472,6 +472,19 @@ static bool check_with_client(struct connect *c, struct error *err)
     return put_record(c, c->after_at, now, err);
 }
 
+static void say_key(const struct connect *c)
+{
+    if (c->address.has_key)
+        fprintf(stderr,
+                "holdfast: the file does not hold the key: %s reads it from HOLDFAST_KEY, so start "
+                "it where that is set\n",
+                c->client->title);
+    else if (c->address.needs_key)
+        fprintf(stderr,
+                "holdfast: this Holdfast requires a key, and the entry names none: make one with "
+                "`holdfast key create`, set HOLDFAST_KEY to it, and run this command again\n");
+}
+
 static void say_undo(const struct connect *c)
 {
     bool is_named = !str_eq(c->name, STR("holdfast"));
@@ -508,11 +521,8 @@ static int connect_client(struct connect *c, struct error *err)
         return report(c, "not changed", false);
     if (!write_file(c, replaces, err))
         return cli_refuse(c->cli, err);
-    if (!cli_flag(c->cli, "--json") && c->address.has_key)
-        fprintf(stderr,
-                "holdfast: the file does not hold the key: %s reads it from HOLDFAST_KEY, so start "
-                "it where that is set\n",
-                c->client->title);
+    if (!cli_flag(c->cli, "--json"))
+        say_key(c);
     if (!cli_flag(c->cli, "--json"))
         say_undo(c);
     if (!check_with_client(c, err))

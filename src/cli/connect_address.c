@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/connect_address.h"
 
+#include "cli/our_entry.h"
 #include "config/config.h"
 #include "http/client.h"
+#include "http/codec.h"
 #include "identity/identity.h"
 
 #include <stdio.h>
@@ -31,17 +33,34 @@ static bool base_of_url(struct str text, struct arena *mem, struct str *ret, str
     return true;
 }
 
-static bool base_of_config(struct cli *cli, struct str *ret, struct error *err)
+/* "0.0.0.0:4653" and "[::]:4653" are all addresses of the machine, and so none of a client. */
+static bool is_wildcard(struct str base)
+{
+    struct str host = base;
+
+    str_split(&host, '/'), str_split(&host, '/');
+    return str_starts(host, STR("0.0.0.0:")) || str_starts(host, STR("[::]:"));
+}
+
+/* As the page at / shows it: public_url, else the address of the running Holdfast, else `listen`. */
+static bool base_of_config(struct cli *cli, struct connect_address *a, struct str *ret,
+                           struct error *err)
 {
     struct config_source source = {.file = str_of(cli_flag(cli, "--config"))};
     struct config *config = NULL;
+    struct our_addresses ours;
 
     if (!config_load(&source, &config, err))
         return false;
-    *ret = arena_printf(cli->mem, "http%s://%.*s", config->tls_cert.p ? "s" : "",
-                        STR_ARG(config->listen));
+    a->needs_key = config->auth_required && !a->has_key;
     config_unref(config);
-    return true;
+    ours = our_addresses_find(cli);
+    *ret = ours.public_url.n ? ours.public_url : ours.running.n ? ours.running : ours.listen;
+    return !is_wildcard(*ret) ||
+           error_set(err, ERR_CONFIG,
+                     "Holdfast listens on all addresses (%.*s), and a client needs one: set "
+                     "public_url in the configuration, or give --url with a name of this machine",
+                     STR_ARG(*ret));
 }
 
 static bool find_key(bool *ret, struct error *err)
@@ -54,26 +73,35 @@ static bool find_key(bool *ret, struct error *err)
                      "HOLDFAST_KEY does not contain a key; make one with `holdfast key create`");
 }
 
+/* As a part of a path; "" for NULL. */
+static struct str encoded(const char *name, struct arena *mem)
+{
+    struct str text = name ? str_of(name) : STR("");
+    char *out = arena_alloc(mem, text.n * 3 + 1);
+
+    return str_n(out, http_percent_encode(text, out));
+}
+
 bool connect_address(struct cli *cli, const struct client *client, struct connect_address *ret,
                      struct error *err)
 {
     const char *server = cli_flag(cli, "--server"), *profile = cli_flag(cli, "--profile");
     struct str given = str_of(cli_flag(cli, "--url")), base = STR_NONE;
+    struct connect_address a = {0};
 
     if (!client->url_key)
         return error_set(err, ERR_USAGE,
                          "%s takes no addresses in its file; leave --http and --url out, then it "
                          "starts holdfast stdio",
                          client->title);
-    if (!find_key(&ret->has_key, err) ||
-        !(given.p ? base_of_url(given, cli->mem, &base, err) : base_of_config(cli, &base, err)))
+    if (!find_key(&a.has_key, err) ||
+        !(given.p ? base_of_url(given, cli->mem, &base, err) : base_of_config(cli, &a, &base, err)))
         return false;
-    ret->url = arena_printf(cli->mem, "%.*s/mcp%s%s", STR_ARG(base),
-                            server    ? "/"
-                            : profile ? "/p/"
-                                      : "",
-                            server    ? server
-                            : profile ? profile
-                                      : "");
+    a.url = arena_printf(cli->mem, "%.*s/mcp%s%.*s", STR_ARG(base),
+                         server    ? "/"
+                         : profile ? "/p/"
+                                   : "",
+                         STR_ARG(encoded(server ? server : profile, cli->mem)));
+    *ret = a;
     return true;
 }

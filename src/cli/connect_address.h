@@ -9,8 +9,10 @@
 struct connect_address {
     struct str url; /* with /mcp, and the server or profile */
     bool has_key;   /* HOLDFAST_KEY is set: the client is to read the key from there */
+    bool needs_key; /* it is not set, and the configuration requires a key */
 };
-/* From --url, else from `listen` of the configuration.  The key itself is in no result, and so in
+/* From --url, else from the configuration: public_url, the address of the running Holdfast, or
+ * `listen`, which is refused if it stands for all addresses of the machine.  The key itself is in no result, and so in
  * no file: `auth` or `auth_variable` of the client names the variable. */
 must_check bool connect_address(struct cli *cli, const struct client *client,
                                 struct connect_address *ret, struct error *err);

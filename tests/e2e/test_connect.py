@@ -316,6 +316,25 @@ def test_the_address_can_be_written_instead(home):
     assert 'leave --http and --url out' in home.run('connect', 'claude-desktop', '--http', '--yes', status=2).stderr
 
 
+ADDRESSES = {
+    'public': ({'public_url': 'https://mcp.example/'}, 'https://mcp.example/mcp/a%20b', ''),
+    'key': ({'listen': '127.0.0.1:7001', 'auth': 'required'}, 'http://127.0.0.1:7001/mcp/a%20b', 'holdfast key create'),
+    'all addresses': ({'listen': '0.0.0.0:7001', 'auth': 'required', 'trusted_proxies': ['10.0.0.1']}, None, 'set public_url'),
+}
+
+
+@pytest.mark.parametrize('form', ADDRESSES)
+def test_the_address_is_one_that_a_client_can_use(home, form):
+    options, url, says = ADDRESSES[form]
+    (home.path / 'holdfast.json').write_text(json.dumps({'holdfast': options}))
+    done = home.run('connect', 'cursor', '--http', '--server', 'a b', '--yes', status=0 if url else 7)
+    assert says in done.stderr
+    if url:
+        assert json.loads(home.file('cursor').read_text())['mcpServers']['holdfast'] == {'url': url}
+    else:
+        assert not home.file('cursor').exists()
+
+
 @pytest.mark.parametrize('client', [c for c in FILES if c != 'claude-desktop'])
 def test_a_remote_address_is_written_and_the_key_stays_in_its_variable(home, client):
     home.env['HOLDFAST_KEY'] = 'hf_canary'
