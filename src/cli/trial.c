@@ -34,11 +34,13 @@ struct trial_place {
     bool is_slow; /* the user was told */
 };
 
-static volatile sig_atomic_t interrupted;
+/* Each ends the trial in order, so that no process and no directory is left behind. */
+static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP};
+static volatile sig_atomic_t interrupted; /* the signal; 0: none */
 
-static void on_interrupt(int signal unused_arg)
+static void on_interrupt(int signal)
 {
-    interrupted = 1;
+    interrupted = signal;
 }
 
 /* In the child process. */
@@ -59,7 +61,8 @@ static void become_gateway(struct trial_place *p, struct arena *mem, pid_t paren
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    signal(SIGINT, SIG_DFL);
+    for (size_t i = 0; i < countof(end_signals); i++)
+        signal(end_signals[i], SIG_DFL);
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 ||
@@ -68,16 +71,35 @@ static void become_gateway(struct trial_place *p, struct arena *mem, pid_t paren
     exit(serve(p, mem));
 }
 
-static bool start(struct trial_place *p, struct arena *mem, struct error *err)
+static bool make_directory(struct trial_place *p, const char *top, struct error *err)
+{
+    snprintf(p->dir, sizeof(p->dir), "%.200s/holdfast-trial-XXXXXX", top);
+    if (mkdtemp(p->dir))
+        return true;
+    p->dir[0] = 0;
+    return error_sys(err, ERR_INTERNAL, errno, "cannot make a temporary directory in %s", top);
+}
+
+/* In TMPDIR, unless its path is too long for a socket inside the directory: then in /tmp. */
+static bool find_place(struct trial_place *p, struct arena *mem, struct error *err)
 {
     const char *top = getenv("TMPDIR");
+    struct str ignored_path;
+    struct error ignored;
+
+    if (top && *top &&
+        datadir_socket(arena_printf(mem, "%s/holdfast-trial-XXXXXX", top), mem, &ignored_path,
+                       &ignored))
+        return make_directory(p, top, err);
+    return make_directory(p, "/tmp", err);
+}
+
+static bool start(struct trial_place *p, struct arena *mem, struct error *err)
+{
     pid_t self = getpid();
 
-    snprintf(p->dir, sizeof(p->dir), "%.200s/holdfast-trial-XXXXXX", top && *top ? top : "/tmp");
-    if (!mkdtemp(p->dir)) {
-        p->dir[0] = 0;
-        return error_sys(err, ERR_INTERNAL, errno, "cannot make a temporary directory");
-    }
+    if (!find_place(p, mem, err))
+        return false;
     p->began_ms = clock_mono_ms();
     p->gateway = fork();
     if (p->gateway == 0)
@@ -202,20 +224,33 @@ static bool ask(struct trial_place *p, struct cli *cli, struct str name, struct 
     return ok;
 }
 
-static bool begin(struct trial_place *p, struct cli *cli, struct sigaction *ret_before,
-                  struct error *err)
+/* The actions of end_signals before the trial. */
+struct actions {
+    struct sigaction before[countof(end_signals)];
+};
+
+/* A signal that the command ignores, as under nohup, stays ignored. */
+static bool begin(struct trial_place *p, struct cli *cli, struct actions *ret, struct error *err)
 {
     struct sigaction act = {.sa_handler = on_interrupt};
 
     interrupted = 0;
-    sigaction(SIGINT, &act, ret_before);
+    for (size_t i = 0; i < countof(end_signals); i++) {
+        sigaction(end_signals[i], NULL, &ret->before[i]);
+        if (ret->before[i].sa_handler != SIG_IGN)
+            sigaction(end_signals[i], &act, NULL);
+    }
     return start(p, cli->mem, err);
 }
 
-static void finish(struct trial_place *p, const struct sigaction *before)
+static void finish(struct trial_place *p, const struct actions *a)
 {
     end(p);
-    sigaction(SIGINT, before, NULL);
+    for (size_t i = 0; i < countof(end_signals); i++)
+        sigaction(end_signals[i], &a->before[i], NULL);
+    /* The command says by itself that Ctrl-C interrupted it. */
+    if (interrupted && interrupted != SIGINT)
+        raise(interrupted);
 }
 
 static struct config *parse(void *arg, struct arena *mem unused_arg)
@@ -231,7 +266,7 @@ bool trial_run(struct cli *cli, struct str name, struct str config_json, struct 
                struct error *err)
 {
     struct trial_place p = {.make = parse, .arg = &config_json};
-    struct sigaction before;
+    struct actions before;
     bool ok = begin(&p, cli, &before, err) && ask(&p, cli, name, ret, err);
 
     finish(&p, &before);
@@ -263,7 +298,7 @@ bool trial_run_servers(struct cli *cli, trial_make_fn *make, void *arg, int64_t 
 {
     struct trial_place p = {.make = make, .arg = arg};
     struct control *control = NULL;
-    struct sigaction before;
+    struct actions before;
     bool ok = begin(&p, cli, &before, err);
 
     while (ok && (ok = is_alive(&p, err)) && ask_rest(&p, &control, cli->mem, list, n) &&

@@ -2,7 +2,9 @@
 """holdfast add and remove: a server is tried, written to the file that Holdfast reads, and taken out again."""
 import json
 import os
+import signal
 import subprocess
+import tempfile
 
 import pytest
 from harness import BINARY, DEADLINE_S, wait_for
@@ -182,6 +184,31 @@ def test_add__of_several_adds_those_that_start(shell, stdio_server):
 def test_add__of_a_server_with_an_unset_input_says_what_to_run(shell):
     done = shell.run('add', stdin='{"servers": {"gh": {"command": "/bin/true", "env": {"T": "${input:gh-token}"}}}}')
     assert done.returncode == 0 and '`holdfast secret set gh-token`' in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize('ends', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_add__that_is_ended_during_the_trial_leaves_nothing(shell, tmp_path, ends):
+    started = tmp_path / 'started'
+    server = ['/bin/sh', '-c', f'echo $$ > {started}.new; mv {started}.new {started}; exec sleep 600']
+    with tempfile.TemporaryDirectory(prefix='hf') as folder:
+        with subprocess.Popen([BINARY, 'add', 'slow', '--', *server], cwd=shell.home, env=shell.env | {'TMPDIR': folder},
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as adding:
+            wait_for(started.exists, 'the server to start')
+            assert os.listdir(folder)
+            adding.send_signal(ends)
+            adding.communicate(timeout=DEADLINE_S * 2)
+        assert not os.listdir(folder)
+    assert adding.returncode == (1 if ends == signal.SIGINT else -ends)
+    assert not os.path.exists(shell.file) and not os.path.exists(f'/proc/{started.read_text().strip()}')
+
+
+def test_add__with_a_temporary_directory_too_long_for_a_socket(shell, stdio_server, tmp_path):
+    entry, _ = stdio_server()
+    folder = tmp_path / ('t' * 100)
+    folder.mkdir()
+    shell.env['TMPDIR'] = str(folder)
+    done = shell.run('add', 'rec', '--', entry['command'], *entry['args'])
+    assert done.returncode == 0 and not os.listdir(folder), done.stderr
 
 
 @pytest.mark.parametrize('text', ['{"mcpServers": {', '{"other": 1}', 'x = [', '{}'])
