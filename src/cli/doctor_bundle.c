@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bundle: what a person who helps needs to see.  The archive is made by the tar of the machine,
- * from a folder that only its owner can read and that is removed afterwards.  Every text passes the
+ * from a folder in TMPDIR that only its owner can read and that is removed afterwards.  Every text passes the
  * redaction of the audit; the configuration is the one that `config show` prints. */
 #include "cli/doctor.h"
 
 #include "audit/redact.h"
+#include "cli/program.h"
 #include "crypto/key_file.h"
 
 #include <errno.h>
-#include <spawn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
+#define PACK_MS 60000
 
 static const char *const names[] = {"doctor.json", "config.json", "version.txt", "servers.json",
                                     "logs.txt"};
@@ -86,33 +86,35 @@ static struct str servers_text(const struct doctor *d)
     return json;
 }
 
+/* Creates the file for the archive: it never overwrites one, and only its owner can read it. */
+static bool create(const char *file, int *ret, struct error *err)
+{
+    if (file[0] == '-' || !*file)
+        return error_set(err, ERR_USAGE, "--bundle takes a file name, not \"%s\"", file);
+    *ret = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return *ret >= 0 ||
+           (errno == EEXIST
+                ? error_set(err, ERR_CONFLICT, "%s is there already; name a new file", file)
+                : error_sys(err, ERR_CONFIG, errno,
+                            "%s cannot be written; name a file in a writable folder", file));
+}
+
 static bool pack(const char *dir, const char *file, struct error *err)
 {
-    char *argv[] = {"tar",
-                    "-czf",
-                    (char *)file,
-                    "-C",
-                    (char *)dir,
-                    (char *)names[0],
-                    (char *)names[1],
-                    (char *)names[2],
-                    (char *)names[3],
-                    (char *)names[4],
-                    NULL};
-    int status = 0;
-    pid_t pid;
+    const char *argv[6 + countof(names)] = {"tar", "-czf", "-", "-C", dir};
+    struct program tar = {.argv = argv, .timeout_ms = PACK_MS};
 
-    if (file[0] == '-')
-        return error_set(err, ERR_USAGE, "--bundle takes a file name, not \"%s\"", file);
-    int failed = posix_spawnp(&pid, "tar", NULL, NULL, argv, environ);
-    if (failed)
-        return error_set(err, ERR_CONFIG, "tar cannot be started: %s; install the package tar",
-                         strerror(failed));
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return status == 0 ||
-           error_set(err, ERR_CONFIG, "tar could not write %s; name a file in a writable folder",
-                     file);
+    memcpy(argv + 5, names, sizeof(names));
+    if (!create(file, &tar.out_fd, err))
+        return false;
+    enum program_end end = program_run(&tar);
+    bool ok = close(tar.out_fd) == 0 && end == PROGRAM_EXITED && tar.status == 0;
+    if (!ok)
+        unlink(file);
+    if (!ok && end == PROGRAM_MISSING)
+        return error_set(err, ERR_CONFIG, "tar cannot be started; install the package tar");
+    return ok ||
+           error_set(err, ERR_CONFIG, "tar could not write %s; see whether the disk is full", file);
 }
 
 static void clear(const char *dir)

@@ -173,3 +173,19 @@ def test_bundle__has_no_secret(holdfast, tmp_path):
     assert set(texts) == {'doctor.json', 'config.json', 'version.txt', 'servers.json', 'logs.txt'}
     assert not any(CANARY in t for t in texts.values()) and CANARY.encode() not in file.read_bytes()
     assert 'key is' in texts['logs.txt'] and json.loads(texts['doctor.json'])['findings']
+
+
+def test_bundle__is_a_new_file_of_its_owner(holdfast, tmp_path):
+    """A colon in its name is no machine for tar, and a file that is there stays."""
+    hf = holdfast({}, start=False)
+    file = os.path.join(hf.folder, 'rep:1.tgz')
+    folder = tmp_path / 'tmp'
+    folder.mkdir()
+    done = run(hf, 'doctor', '--config', hf.config_file, '--bundle', 'rep:1.tgz', env={'TMPDIR': str(folder)})
+    assert 'written: rep:1.tgz' in done.stderr and os.stat(file).st_mode & 0o777 == 0o600 and not os.listdir(folder), done
+    with tarfile.open(file) as tar:
+        assert 'doctor.json' in tar.getnames()
+    done = run(hf, 'doctor', '--config', hf.config_file, '--bundle', 'rep:1.tgz')
+    assert done.returncode == 6 and 'name a new file' in done.stderr
+    done = run(hf, 'doctor', '--config', hf.config_file, '--bundle', 'x.tgz', env={'TMPDIR': '/nowhere'})
+    assert '/nowhere/holdfast-doctor' in done.stderr and not os.path.exists(os.path.join(hf.folder, 'x.tgz'))
