@@ -3,15 +3,15 @@
  * an MCP client, and put the file back.
  *
  * connect keeps two copies for each entry (client_record()): "before", the file without our entry
- * (missing: there was no file), and "after", the file as connect left it.  disconnect writes the first
- * back if the file still equals the second.  If the file has changed since, disconnect takes out our
- * entry only.  A file that cannot be parsed is never written. */
+ * (missing: there was no file), and "after", the file as connect left it.  disconnect writes the
+ * first back if the file still equals the second.  If the file has changed since, disconnect takes
+ * out our entry only.  A file that cannot be parsed is never written. */
 #include "cli/cli.h"
 
 #include "cli/clients.h"
 #include "cli/confirm.h"
-#include "cli/connect_address.h"
 #include "cli/connect_check.h"
+#include "cli/connect_entry.h"
 #include "cli/our_entry.h"
 #include "cli/program.h"
 #include "config/config.h"
@@ -28,19 +28,15 @@
 #include <unistd.h>
 
 #define OWN_COMMAND_MS 60000 /* for the client's own command */
-#define ARGS_MAX 16
 
 struct connect {
     struct cli *cli;
     struct arena *mem;
     const struct client *client;
-    struct str name;                      /* of our entry */
     struct str file, before_at, after_at; /* paths */
     struct str before, after;             /* contents; absent: no file */
-    const char *args[ARGS_MAX];           /* our command */
-    size_t n_args;
-    struct connect_address address; /* --http, --url */
-    struct str entry;               /* as JSON */
+    struct connect_entry own;
+    struct str entry; /* `own` as JSON */
     struct connect_check check;
     bool is_checked;
 };
@@ -89,111 +85,17 @@ static bool open_client(struct connect *c, struct error *err)
 {
     const char *name = cli_flag(c->cli, "--name");
 
-    c->name = name && *name ? str_of(name) : STR("holdfast");
+    c->own.name = name && *name ? str_of(name) : STR("holdfast");
     return client_file(c->client, c->mem, &c->file, err) &&
-           client_record(c->client, c->name, "before", c->mem, &c->before_at, err) &&
-           client_record(c->client, c->name, "after", c->mem, &c->after_at, err) &&
+           client_record(c->client, c->own.name, "before", c->mem, &c->before_at, err) &&
+           client_record(c->client, c->own.name, "after", c->mem, &c->after_at, err) &&
            read_text(c, c->file, &c->before, err);
-}
-
-static struct str whole_path(struct connect *c, const char *path)
-{
-    char *real = realpath(path, NULL);
-    struct str whole = arena_dup(c->mem, str_of(real ? real : path));
-
-    free(real);
-    return whole;
-}
-
-static void add_arg(struct connect *c, const char *flag, const char *value)
-{
-    if (value && c->n_args + 2 < ARGS_MAX) {
-        c->args[c->n_args++] = flag;
-        c->args[c->n_args++] = value;
-    }
-}
-
-/* The command that the client starts: our own program, by its absolute path. */
-static bool make_command(struct connect *c, struct error *err)
-{
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    const char *config = cli_flag(c->cli, "--config"), *data = cli_flag(c->cli, "--data");
-
-    if (n <= 0)
-        return error_sys(err, ERR_INTERNAL, errno, "cannot find the path of this program");
-    if (!config || !*config)
-        config = getenv("HOLDFAST_CONFIG");
-    /* This directory's own file comes first here, but not where the client starts the command. */
-    if ((!config || !*config) && access("holdfast.json", F_OK) == 0)
-        config = "holdfast.json";
-    c->args[c->n_args++] = arena_dup(c->mem, str_n(self, (size_t)n)).p;
-    c->args[c->n_args++] = "stdio";
-    add_arg(c, "--server", cli_flag(c->cli, "--server"));
-    add_arg(c, "--profile", cli_flag(c->cli, "--profile"));
-    add_arg(c, "--config", config && *config ? whole_path(c, config).p : NULL);
-    add_arg(c, "--data", data && *data ? whole_path(c, data).p : NULL);
-    return true;
-}
-
-static void make_entry(struct connect *c)
-{
-    struct js_writer w;
-    struct buf out;
-
-    buf_init(&out, SIZE_MAX);
-    js_begin(&w, &out);
-    js_object(&w);
-    if (c->address.url.p) {
-        if (c->client->url_type)
-            js_kv_string(&w, "type", str_of(c->client->url_type));
-        js_kv_string(&w, c->client->url_key, c->address.url);
-        if (c->address.has_key) {
-            js_key(&w, STR("headers"));
-            js_object(&w);
-            js_kv_string(&w, "Authorization", str_of(c->client->auth));
-            js_object_end(&w);
-        }
-    } else {
-        js_kv_string(&w, "command", str_of(c->args[0]));
-        js_key(&w, STR("args"));
-        js_array(&w);
-        for (size_t i = 1; i < c->n_args; i++)
-            js_string(&w, str_of(c->args[i]));
-        js_array_end(&w);
-    }
-    js_object_end(&w);
-    c->entry = arena_dup(c->mem, buf_str(&out));
-    buf_release(&out);
-}
-
-/* The table that is appended to a TOML file.  Strings of JSON are strings of TOML too. */
-static struct str toml_block(struct connect *c)
-{
-    struct buf out;
-    struct str block;
-
-    buf_init(&out, SIZE_MAX);
-    buf_addz(&out, "[mcp_servers.");
-    js_quote(&out, c->name);
-    buf_addz(&out, c->address.url.p ? "]\nurl = " : "]\ncommand = ");
-    js_quote(&out, c->address.url.p ? c->address.url : str_of(c->args[0]));
-    for (size_t i = 1; i < c->n_args && !c->address.url.p; i++) {
-        buf_addz(&out, i == 1 ? "\nargs = [" : ", ");
-        js_quote(&out, str_of(c->args[i]));
-    }
-    buf_addz(&out, c->address.url.p ? "\n" : "]\n");
-    if (c->address.has_key)
-        buf_addf(&out, "%s = \"HOLDFAST_KEY\"\n", c->client->auth_variable);
-    block = arena_dup(c->mem, buf_str(&out));
-    buf_release(&out);
-    return block;
 }
 
 /* Whether the file has an entry of our name; an error if the file cannot be parsed. */
 static bool find_entry(struct connect *c, struct str text, bool *ret, struct error *err)
 {
-    struct str path[] = {str_of(c->client->key), c->name};
+    struct str path[] = {str_of(c->client->key), c->own.name};
     struct buf out;
     struct js_doc doc;
     bool ok;
@@ -229,7 +131,7 @@ static bool is_our_entry(struct connect *c, struct str text)
     if ((!c->client->is_toml || toml_to_json(text, c->mem, &json, &ignored)) &&
         js_parse(buf_str(&json), &js_limits_config, c->mem, &doc, NULL)) {
         const struct js_node *servers = js_get(&doc, js_root(&doc), str_of(c->client->key));
-        const struct js_node *v = js_get(&doc, servers, c->name);
+        const struct js_node *v = js_get(&doc, servers, c->own.name);
         ours = our_addresses_find(c->cli);
         is = v && js_parse(js_raw(&doc, v), &js_limits_config, c->mem, &entry, NULL) &&
              our_entry_is(&entry, &ours, c->mem);
@@ -241,7 +143,7 @@ static bool is_our_entry(struct connect *c, struct str text)
 /* The text without the entry of our name, which it has. */
 static bool without_entry(struct connect *c, struct str text, struct str *ret, struct error *err)
 {
-    struct str path[] = {str_of(c->client->key), c->name};
+    struct str path[] = {str_of(c->client->key), c->own.name};
     struct buf out;
     bool found, ok;
 
@@ -256,7 +158,8 @@ static bool without_entry(struct connect *c, struct str text, struct str *ret, s
 
 static bool toml_after(struct connect *c, struct error *err)
 {
-    struct str block = toml_block(c), before = c->before.p ? c->before : STR("");
+    struct str block = connect_entry_toml(c->client, &c->own, c->mem),
+               before = c->before.p ? c->before : STR("");
     bool ended = !before.n || before.p[before.n - 1] == '\n', found = false;
 
     if (!find_entry(c, before, &found, err))
@@ -269,7 +172,7 @@ static bool toml_after(struct connect *c, struct error *err)
         return error_set(err, ERR_CONFLICT,
                          "%s has a server \"%.*s\" already; run holdfast disconnect %s --name "
                          "%.*s, or choose another name with --name",
-                         c->file.p, STR_ARG(c->name), c->client->name, STR_ARG(c->name));
+                         c->file.p, STR_ARG(c->own.name), c->client->name, STR_ARG(c->own.name));
     c->after = arena_printf(c->mem, "%.*s%s%s%.*s", STR_ARG(before), ended ? "" : "\n",
                             before.n ? "\n" : "", STR_ARG(block));
     return find_entry(c, c->after, &found, err);
@@ -278,7 +181,7 @@ static bool toml_after(struct connect *c, struct error *err)
 /* Computes the file as it will be. */
 static bool make_after(struct connect *c, struct error *err)
 {
-    struct str path[] = {str_of(c->client->key), c->name};
+    struct str path[] = {str_of(c->client->key), c->own.name};
     struct buf out;
     bool ok;
 
@@ -300,16 +203,16 @@ static void show_change(struct connect *c, bool replaces)
 
     buf_init(&out, SIZE_MAX);
     if (c->client->is_toml) {
-        buf_addstr(&out, toml_block(c));
+        buf_addstr(&out, connect_entry_toml(c->client, &c->own, c->mem));
     } else {
-        struct str path[] = {str_of(c->client->key), c->name};
+        struct str path[] = {str_of(c->client->key), c->own.name};
         struct error err;
         if (!config_edit_set(STR("{}\n"), path, 2, c->entry, &out, &err))
             buf_addstr(&out, c->entry);
     }
     fprintf(stderr, "%s%s\n", c->file.p, c->before.p ? "" : " (new file)");
     if (replaces)
-        fprintf(stderr, "- the entry \"%.*s\" that is there\n", STR_ARG(c->name));
+        fprintf(stderr, "- the entry \"%.*s\" that is there\n", STR_ARG(c->own.name));
     for (rest = buf_str(&out); rest.p && rest.n;) {
         struct str line = str_split(&rest, '\n');
         fprintf(stderr, "+ %.*s\n", STR_ARG(line));
@@ -326,19 +229,24 @@ static bool confirm_write(struct connect *c, bool *ret_yes, struct error *err)
  * program is not installed. */
 static bool run_client(struct connect *c, bool *ret_ran, struct error *err)
 {
-    const char *argv[ARGS_MAX + 16] = {c->client->program};
+    const char *argv[CONNECT_ARGS_MAX + 16] = {c->client->program};
     struct program program = {.argv = argv, .timeout_ms = OWN_COMMAND_MS, .status = -1};
     size_t n = 1;
 
     for (size_t i = 0; i < countof(c->client->add) && c->client->add[i]; i++)
         argv[n++] = c->client->add[i];
-    argv[n++] = arena_dup(c->mem, c->name).p;
+    argv[n++] = arena_dup(c->mem, c->own.name).p;
     for (size_t i = 0; i < countof(c->client->add_then) && c->client->add_then[i]; i++)
         argv[n++] = c->client->add_then[i];
-    for (size_t i = 0; i < c->n_args; i++)
-        argv[n++] = c->args[i];
+    for (size_t i = 0; i < c->own.n_args; i++)
+        argv[n++] = c->own.args[i];
     enum program_end end = program_run(&program);
     *ret_ran = end != PROGRAM_MISSING;
+    if (end == PROGRAM_LATE)
+        return error_set(err, ERR_TIMEOUT,
+                         "%s mcp add did not end within %d s; run the command with --file to write "
+                         "%s without it",
+                         c->client->program, OWN_COMMAND_MS / 1000, c->file.p);
     return !*ret_ran || (end == PROGRAM_EXITED && program.status == 0) ||
            error_set(err, ERR_CONFIG,
                      "%s mcp add failed (status %d); run the command with --file to write %s "
@@ -353,7 +261,7 @@ static bool write_by_program(struct connect *c, bool *ret_done, struct error *er
     bool ran = false, found = false;
 
     *ret_done = false;
-    if (!c->client->program || c->address.url.p || cli_flag(c->cli, "--file"))
+    if (!c->client->program || c->own.address.url.p || cli_flag(c->cli, "--file"))
         return true;
     if (!run_client(c, &ran, err))
         return false;
@@ -365,14 +273,15 @@ static bool write_by_program(struct connect *c, bool *ret_done, struct error *er
         return error_set(err, ERR_CONFIG,
                          "%s mcp add succeeded, but %s has no server \"%.*s\"; run the command "
                          "with --file",
-                         c->client->program, c->file.p, STR_ARG(c->name));
+                         c->client->program, c->file.p, STR_ARG(c->own.name));
     c->after = now;
     *ret_done = true;
     return true;
 }
 
-/* What disconnect restores.  Connected before and unchanged since: the file before that first time.  If
- * the file has changed since, it is taken without the entry that an earlier connect left in it. */
+/* What disconnect restores.  Connected before and unchanged since: the file before that first time.
+ * If the file has changed since, it is taken without the entry that an earlier connect left in
+ * it. */
 static bool file_without_us(struct connect *c, bool replaces, struct str *ret, struct error *err)
 {
     struct str earlier = STR_NONE, left = STR_NONE;
@@ -417,7 +326,7 @@ static int report(struct connect *c, const char *state, bool changed)
         js_object(&w);
         js_kv_string(&w, "client", str_of(c->client->name));
         js_kv_string(&w, "file", c->file);
-        js_kv_string(&w, "name", c->name);
+        js_kv_string(&w, "name", c->own.name);
         js_kv_string(&w, "state", str_of(state));
         js_kv_bool(&w, "changed", changed);
         if (c->is_checked)
@@ -438,14 +347,14 @@ static int report(struct connect *c, const char *state, bool changed)
 
 static int print_entry(struct connect *c)
 {
-    struct str path[] = {str_of(c->client->key), c->name};
+    struct str path[] = {str_of(c->client->key), c->own.name};
     struct error err;
     struct buf out;
     bool ok = true;
 
     buf_init(&out, SIZE_MAX);
     if (c->client->is_toml)
-        buf_addstr(&out, toml_block(c));
+        buf_addstr(&out, connect_entry_toml(c->client, &c->own, c->mem));
     else
         ok = config_edit_set(STR("{}\n"), path, 2, c->entry, &out, &err);
     int status = ok ? cli_print(c->cli, &out) : cli_fail(c->cli, &err);
@@ -453,8 +362,8 @@ static int print_entry(struct connect *c)
     return status;
 }
 
-/* The client may write its file when it starts.  That is our doing, so the record has the file as it is
- * then, and disconnect still restores every byte. */
+/* The client may write its file when it starts.  That is our doing, so the record has the file as
+ * it is then, and disconnect still restores every byte. */
 static bool check_with_client(struct connect *c, struct error *err)
 {
     struct str now = STR_NONE;
@@ -462,7 +371,7 @@ static bool check_with_client(struct connect *c, struct error *err)
 
     if (cli_flag(c->cli, "--no-check"))
         return true;
-    c->check = connect_check(c->client, c->name, c->mem);
+    c->check = connect_check(c->client, c->own.name, c->mem);
     c->is_checked = true;
     if (c->check.state == CONNECT_UNCHECKED)
         return true;
@@ -474,12 +383,12 @@ static bool check_with_client(struct connect *c, struct error *err)
 
 static void say_key(const struct connect *c)
 {
-    if (c->address.has_key)
+    if (c->own.address.has_key)
         fprintf(stderr,
                 "holdfast: the file does not hold the key: %s reads it from HOLDFAST_KEY, so start "
                 "it where that is set\n",
                 c->client->title);
-    else if (c->address.needs_key)
+    else if (c->own.address.needs_key)
         fprintf(stderr,
                 "holdfast: this Holdfast requires a key, and the entry names none: make one with "
                 "`holdfast key create`, set HOLDFAST_KEY to it, and run this command again\n");
@@ -487,10 +396,10 @@ static void say_key(const struct connect *c)
 
 static void say_undo(const struct connect *c)
 {
-    bool is_named = !str_eq(c->name, STR("holdfast"));
+    bool is_named = !str_eq(c->own.name, STR("holdfast"));
 
     fprintf(stderr, "holdfast: undo this with holdfast disconnect %s%s%.*s%s%s\n", c->client->name,
-            is_named ? " --name " : "", is_named ? (int)c->name.n : 0, c->name.p,
+            is_named ? " --name " : "", is_named ? (int)c->own.name.n : 0, c->own.name.p,
             c->before.p ? "; the file as it was is in " : "", c->before.p ? c->before_at.p : "");
 }
 
@@ -500,11 +409,11 @@ static int connect_client(struct connect *c, struct error *err)
 
     if (cli_flag(c->cli, "--server") && cli_flag(c->cli, "--profile"))
         return cli_usage(c->cli, "--server and --profile exclude each other; use one of them");
-    if (!open_client(c, err) || !make_command(c, err) ||
+    if (!open_client(c, err) || !connect_entry_command(c->cli, &c->own, err) ||
         ((cli_flag(c->cli, "--http") || cli_flag(c->cli, "--url")) &&
-         !connect_address(c->cli, c->client, &c->address, err)))
+         !connect_address(c->cli, c->client, &c->own.address, err)))
         return cli_refuse(c->cli, err);
-    make_entry(c);
+    c->entry = connect_entry_json(c->client, &c->own, c->mem);
     if (cli_flag(c->cli, "--print"))
         return print_entry(c);
     if (!make_after(c, err) || !find_entry(c, c->before.p ? c->before : STR(""), &replaces, err))
@@ -556,7 +465,7 @@ static bool make_without(struct connect *c, bool has_record, bool *ret_found, st
             err, ERR_CONFLICT,
             "the entry \"%.*s\" of %s does not lead to Holdfast, so it was left; if it "
             "is not needed, remove it by hand",
-            STR_ARG(c->name), c->file.p);
+            STR_ARG(c->own.name), c->file.p);
     return without_entry(c, text, &c->after, err);
 }
 
@@ -576,7 +485,7 @@ static bool disconnect_client(struct connect *c, bool *ret_changed, bool *ret_ye
     if (!*ret_changed || cli_flag(c->cli, "--dry-run"))
         return true;
     if (!cli_flag(c->cli, "--json"))
-        fprintf(stderr, "%s\n- the entry \"%.*s\"\n", c->file.p, STR_ARG(c->name));
+        fprintf(stderr, "%s\n- the entry \"%.*s\"\n", c->file.p, STR_ARG(c->own.name));
     if (!confirm_write(c, ret_yes, err))
         return false;
     if (!*ret_yes)

@@ -308,6 +308,8 @@ def test_dry_run_and_print_write_nothing(home):
     assert 'holdfast' not in home.file('cursor').read_text()
     printed = json.loads(home.run('connect', 'cursor', '--print', '--profile', 'dev', '--config', '/etc/h.json').stdout)
     assert printed['mcpServers']['holdfast'] == {'command': BIN, 'args': ['stdio', '--profile', 'dev', '--config', '/etc/h.json']}
+    printed = json.loads(home.run('connect', 'cursor', '--print', '--data', 'new').stdout)
+    assert printed['mcpServers']['holdfast']['args'] == ['stdio', '--data', str(home.path / 'new')]
 
 
 def test_the_address_can_be_written_instead(home):
