@@ -51,7 +51,8 @@ static bool is_key(struct str key, struct str name)
 /* Whether the line is the header of the table, or of one below it. */
 static bool is_header_of(struct str line, struct str table, struct str name)
 {
-    struct str rest = str_n(line.p + 1, line.n - 1), key;
+    size_t n = str_starts(line, STR("[[")) ? 2 : 1;
+    struct str rest = str_n(line.p + n, line.n - n), key;
 
     if (!take_key(&rest, &key) || !is_key(key, table) || !rest.n || rest.p[0] != '.')
         return false;
@@ -186,7 +187,8 @@ static bool remove_member(struct str *json, const struct str *path, size_t n, st
                   error_set(err, ERR_INTERNAL, "the file cannot be read"));
 }
 
-/* Whether `after` is `json` without the table.  The outer table may be gone if nothing is left in it. */
+/* Whether `after` is `json` without the table.  The outer table may be gone if nothing is left in
+ * it. */
 static bool is_all_else(struct str json, const struct js_doc *after, struct str table,
                         struct str name, struct arena *mem)
 {
