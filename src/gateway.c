@@ -7,9 +7,9 @@
  *   stop:  SIGTERM: no new connections, running calls finish (at most 25 s) → audit anchor →
  *          upstreams → keeper → lanes drained → store closed
  *
- * SIGHUP reloads the configuration, and so does a changed secret (gateway_reload.c): it swaps the whole configuration, or logs the error and keeps
- * the old one.  If the terminal of the process was closed, SIGHUP stops the process like
- * SIGTERM. */
+ * SIGHUP reloads the configuration, and so does a changed secret (gateway_reload.c): it swaps the
+ * whole configuration, or logs the error and keeps the old one.  If the terminal of the process was
+ * closed, SIGHUP stops the process like SIGTERM. */
 #include "gateway_impl.h"
 
 #include "audit/redact.h"

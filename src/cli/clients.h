@@ -16,8 +16,8 @@ struct client {
     bool is_toml;            /* else JSON with comments */
     bool has_bare_variables; /* "$NAME" in env and headers is a variable */
     const char *key;         /* member that holds the servers */
-    /* Only read, by import: the file of a project, below its directory; the member of `file` that holds
-     * the servers by project.  NULL: none. */
+    /* Only read, by import: the file of a project, below its directory; the member of `file` that
+     * holds the servers by project.  NULL: none. */
     const char *project_file, *projects_key;
     const char
         *url_key; /* member for the address of a server; NULL: the file takes commands only */
@@ -28,8 +28,8 @@ struct client {
     const char *program; /* the client's own command; NULL: none */
     /* Its arguments up to the name of the server, and between that and our command. */
     const char *add[6], *add_then[2];
-    /* Its arguments that show whether it reaches a server; NULL: it has none.  They end with the name
-     * of the server, or list all servers.  Then the words in the line that decides. */
+    /* Its arguments that show whether it reaches a server; NULL: it has none.  They end with the
+     * name of the server, or list all servers.  Then the words in the line that decides. */
     const char *check[4];
     bool check_takes_name;
     const char *says_works, *says_listed, *says_failed;
@@ -42,8 +42,8 @@ const struct client *client_find(const char *name); /* NULL: unknown */
 /* The path of the client's file, in mem.  ERR_CONFIG without HOME. */
 must_check bool client_file(const struct client *c, struct arena *mem, struct str *ret,
                             struct error *err);
-/* $XDG_STATE_HOME/holdfast/connect/CLIENT.ENTRY.SUFFIX, in mem: what connect keeps about the entry of
- * this name. */
+/* $XDG_STATE_HOME/holdfast/connect/CLIENT.ENTRY.SUFFIX, in mem: what connect keeps about the entry
+ * of this name. */
 must_check bool client_record(const struct client *c, struct str entry, const char *suffix,
                               struct arena *mem, struct str *ret, struct error *err);
 /* "claude-code, claude-desktop, … or gemini", in mem. */

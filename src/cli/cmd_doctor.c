@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast doctor: runs the table of checks and prints what they found.  Exit status 1 when a finding
- * is a failure. */
+/* holdfast doctor: runs the table of checks and prints what they found.  Exit status 1 when a
+ * finding is a failure. */
 #include "cli/doctor.h"
 #include "cli/table.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holdfast import [CLIENT…]: takes the servers of MCP clients over into Holdfast's configuration.
- * The files of the clients (import_files.h) are only read.  As `holdfast add` does, it seals values that look like
- * secrets into the store and writes references.  Secrets are never printed. */
+ * The files of the clients (import_files.h) are only read.  As `holdfast add` does, it seals values
+ * that look like secrets into the store and writes references.  Secrets are never printed. */
 #include "cli/cli.h"
 
 #include "base/log.h"

@@ -42,7 +42,8 @@ static bool is_wildcard(struct str base)
     return str_starts(host, STR("0.0.0.0:")) || str_starts(host, STR("[::]:"));
 }
 
-/* As the page at / shows it: public_url, else the address of the running Holdfast, else `listen`. */
+/* As the page at / shows it: public_url, else the address of the running Holdfast, else
+ * `listen`. */
 static bool base_of_config(struct cli *cli, struct connect_address *a, struct str *ret,
                            struct error *err)
 {

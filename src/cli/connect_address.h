@@ -12,8 +12,8 @@ struct connect_address {
     bool needs_key; /* it is not set, and the configuration requires a key */
 };
 /* From --url, else from the configuration: public_url, the address of the running Holdfast, or
- * `listen`, which is refused if it stands for all addresses of the machine.  The key itself is in no result, and so in
- * no file: `auth` or `auth_variable` of the client names the variable. */
+ * `listen`, which is refused if it stands for all addresses of the machine.  The key itself is in
+ * no result, and so in no file: `auth` or `auth_variable` of the client names the variable. */
 must_check bool connect_address(struct cli *cli, const struct client *client,
                                 struct connect_address *ret, struct error *err);
 

@@ -21,11 +21,12 @@ struct connect_check {
     struct str words;   /* the line of the client that decided; absent: none */
 };
 
-/* Runs the client's command for the entry `name` and reads its answer: such commands exit 0 even when
- * the connection failed.  Waits up to 45 s, because a client has to start Holdfast and its servers.
- * The texts are in mem. */
+/* Runs the client's command for the entry `name` and reads its answer: such commands exit 0 even
+ * when the connection failed.  Waits up to 45 s, because a client has to start Holdfast and its
+ * servers.  The texts are in mem. */
 struct connect_check connect_check(const struct client *client, struct str name, struct arena *mem);
-/* Lines for people, each with a line end before it: what the client said, and how to look by hand. */
+/* Lines for people, each with a line end before it: what the client said, and how to look by
+ * hand. */
 void connect_check_show(const struct client *client, const struct connect_check *check,
                         struct buf *out);
 

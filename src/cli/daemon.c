@@ -86,7 +86,8 @@ static int systemctl(const char *verb, int64_t wait_ms)
     return program_run(&program) == PROGRAM_EXITED ? program.status : -1;
 }
 
-/* Variables that say which data or configuration is meant.  A service does not get those of a shell. */
+/* Variables that say which data or configuration is meant.  A service does not get those of a
+ * shell. */
 static const struct {
     const char *name;
     const char *usual; /* value that changes nothing, below HOME; NULL: any value counts */
@@ -311,7 +312,8 @@ static bool start_unit(struct cli *cli, struct str data_dir, struct error *err)
     return true;
 }
 
-/* Waits for the owner of the directory.  *ret_ready is false if it ended, because it was stopping. */
+/* Waits for the owner of the directory.  *ret_ready is false if it ended, because it was
+ * stopping. */
 static bool await_owner(struct cli *cli, struct str data_dir, bool *ret_ready, struct error *err)
 {
     int64_t until = clock_mono_ms() + DAEMON_STOP_MS;

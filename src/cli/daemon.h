@@ -15,8 +15,8 @@ enum daemon_start {
     DAEMON_STARTED, /* as a process in the background */
     DAEMON_BY_UNIT, /* by the user's service manager */
 };
-/* Starts the daemon for --config, --listen and --data, unless one runs, and waits until it is ready.
- * The process must have one thread.  An error has the lines of the log that say why. */
+/* Starts the daemon for --config, --listen and --data, unless one runs, and waits until it is
+ * ready.  The process must have one thread.  An error has the lines of the log that say why. */
 must_check bool daemon_start(struct cli *cli, struct str data_dir, enum daemon_start *ret,
                              struct error *err);
 /* Waits until the Holdfast of the directory is ready.  `pid`: of the process that was started for

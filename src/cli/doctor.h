@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast doctor: a table of checks, each of which adds findings.  A check looks and changes nothing,
- * and no check waits longer than a few seconds. */
+/* holdfast doctor: a table of checks, each of which adds findings.  A check looks and changes
+ * nothing, and no check waits longer than a few seconds. */
 #ifndef HOLDFAST_CLI_DOCTOR_H
 #define HOLDFAST_CLI_DOCTOR_H
 

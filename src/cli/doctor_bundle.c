@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bundle: what a person who helps needs to see.  The archive is made by the tar of the machine,
- * from a folder in TMPDIR that only its owner can read and that is removed afterwards.  Every text passes the
- * redaction of the audit; the configuration is the one that `config show` prints. */
+ * from a folder in TMPDIR that only its owner can read and that is removed afterwards.  Every text
+ * passes the redaction of the audit; the configuration is the one that `config show` prints. */
 #include "cli/doctor.h"
 
 #include "audit/redact.h"

@@ -284,7 +284,8 @@ static void say_inotify(struct doctor *d, const char *name, const char *what, lo
                    "inotify allows %lld %s per user", n, what);
 }
 
-/* The limit of the running Holdfast, which may have been started with another one; -1: not known. */
+/* The limit of the running Holdfast, which may have been started with another one; -1: not
+ * known. */
 static long long files_of(int pid)
 {
     char path[64], line[256];

@@ -75,8 +75,8 @@ void doctor_certificate(struct doctor *d)
     X509_free(cert);
 }
 
-/* Whether the newest sessions all have an address of trusted_proxies, which means that the proxy does
- * not name its clients. */
+/* Whether the newest sessions all have an address of trusted_proxies, which means that the proxy
+ * does not name its clients. */
 static bool sees_only_proxies(struct doctor *d, size_t *ret_n)
 {
     struct error ignored;

@@ -128,8 +128,8 @@ void doctor_schema(struct doctor *d)
     schema_close(schema);
 }
 
-/* Keys.  A backup is made outside of Holdfast, so the operator records it: the marker has the time of
- * the backup, and a key file that is younger than the marker is in no backup. */
+/* Keys.  A backup is made outside of Holdfast, so the operator records it: the marker has the time
+ * of the backup, and a key file that is younger than the marker is in no backup. */
 
 #define MARKER "keys-backed-up"
 

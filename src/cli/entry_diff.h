@@ -6,9 +6,9 @@
 #include "base/arena.h"
 #include "base/buf.h"
 
-/* Appends one line per line of JSON: "+ " only in `theirs`, "- " only in `ours`, two blanks in both.
- * `ours` absent: all lines are new.  Bytes that would control a terminal are escaped, and long lines
- * are cut.  Secrets have to be replaced before. */
+/* Appends one line per line of JSON: "+ " only in `theirs`, "- " only in `ours`, two blanks in
+ * both.  `ours` absent: all lines are new.  Bytes that would control a terminal are escaped, and
+ * long lines are cut.  Secrets have to be replaced before. */
 void entry_diff(struct str ours, struct str theirs, struct arena *mem, struct buf *out);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that import reads are those of the user, not of a project.  A client resolves a relative
- * path in them against the folder in which it runs, which differs from window to window. */
+/* The files that import reads are those of the user, not of a project.  A client resolves a
+ * relative path in them against the folder in which it runs, which differs from window to
+ * window. */
 #include "cli/import_entry.h"
 
 #include "json/read.h"

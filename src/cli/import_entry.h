@@ -9,7 +9,8 @@
 
 /* Translates what the client writes in another way: "$NAME" of Gemini CLI becomes "${NAME}".  *ret
  * and *ret_why are in mem.  *ret_why absent: the entry can be taken over; else it says what has no
- * meaning outside of the client's own folder, and what to do: relative paths, ${workspaceFolder}. */
+ * meaning outside of the client's own folder, and what to do: relative paths,
+ * ${workspaceFolder}. */
 must_check bool import_entry(const struct client *client, struct str entry, struct arena *mem,
                              struct str *ret, struct str *ret_why, struct error *err);
 

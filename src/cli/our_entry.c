@@ -65,8 +65,8 @@ struct our_addresses our_addresses_find(struct cli *cli)
 
 /* The entry */
 
-/* Host and port of an address, and what follows.  Names of this machine become 127.0.0.1, so does the
- * address on which all interfaces are listened to. */
+/* Host and port of an address, and what follows.  Names of this machine become 127.0.0.1, so does
+ * the address on which all interfaces are listened to. */
 static struct str place_of(struct str url, struct arena *mem)
 {
     static const char *const here[] = {"localhost:", "[::1]:", "0.0.0.0:", "[::]:"};

@@ -58,8 +58,8 @@ static bool has_ended(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
 }
 
-/* Collects output until the program has ended.  A process that it left behind may hold the pipe open,
- * so its end is not waited for.  false: the deadline came first. */
+/* Collects output until the program has ended.  A process that it left behind may hold the pipe
+ * open, so its end is not waited for.  false: the deadline came first. */
 static bool wait_end(pid_t pid, int output, int64_t until, struct buf *out)
 {
     struct pollfd p = {.fd = output, .events = POLLIN};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs another program to its end, with a deadline: the command of an MCP client, systemctl, tar. */
+/* Runs another program to its end, with a deadline: the command of an MCP client, systemctl,
+ * tar. */
 #ifndef HOLDFAST_CLI_PROGRAM_H
 #define HOLDFAST_CLI_PROGRAM_H
 
@@ -10,8 +11,8 @@ enum program_end { PROGRAM_MISSING, PROGRAM_EXITED, PROGRAM_LATE };
 struct program {
     const char *const *argv; /* argv[0] is looked for on PATH; ends with NULL */
     int64_t timeout_ms;
-    /* Where its standard output goes: is added to `out`, with its standard error, up to 256 KiB; else to
-     * the descriptor `out_fd`; else, with is_silent, nowhere; else to standard error. */
+    /* Where its standard output goes: is added to `out`, with its standard error, up to 256 KiB;
+     * else to the descriptor `out_fd`; else, with is_silent, nowhere; else to standard error. */
     struct buf *out;
     int out_fd;
     bool is_silent;

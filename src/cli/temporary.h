@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A Holdfast for the time of one command, for commands that need one and find none.  It is the one
- * of `holdfast stdio`: it takes no port, other clients may join it, and it ends with its last pipe. */
+ * of `holdfast stdio`: it takes no port, other clients may join it, and it ends with its last
+ * pipe. */
 #ifndef HOLDFAST_CLI_TEMPORARY_H
 #define HOLDFAST_CLI_TEMPORARY_H
 

@@ -14,8 +14,8 @@ struct trial {
 };
 
 /* Tries the server `name` of this configuration (JSON).  The configuration may hold secrets: it is
- * not written to a file.  Waits up to two minutes, because npx and uvx may download the server first.
- * ERR_UNREACHABLE: the server did not start or did not answer; the text has its own words.
+ * not written to a file.  Waits up to two minutes, because npx and uvx may download the server
+ * first.  ERR_UNREACHABLE: the server did not start or did not answer; the text has its own words.
  * ERR_CANCELLED: the user interrupted. */
 must_check bool trial_run(struct cli *cli, struct str name, struct str config_json,
                           struct trial *ret, struct error *err);
@@ -32,8 +32,9 @@ struct config;
  * because its memory is hidden.  NULL: it cannot be made. */
 typedef struct config *trial_make_fn(void *arg, struct arena *mem);
 
-/* Tries all servers of a configuration at once, and waits up to timeout_ms for those named in `list`.
- * Returns false if the trial itself failed, or ERR_CANCELLED.  The caller has no other threads. */
+/* Tries all servers of a configuration at once, and waits up to timeout_ms for those named in
+ * `list`.  Returns false if the trial itself failed, or ERR_CANCELLED.  The caller has no other
+ * threads. */
 must_check bool trial_run_servers(struct cli *cli, trial_make_fn *make, void *arg,
                                   int64_t timeout_ms, struct trial_server *list, size_t n,
                                   struct error *err);

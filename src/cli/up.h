@@ -9,8 +9,9 @@
 /* By --log-format, --log-level and their variables; `json` as for log_setup(), if no format is
  * given. */
 must_check bool up_set_log(const struct cli *cli, int json, struct error *err);
-/* By --config, --listen, the socket of `service` (NULL: none), --data and the environment.  Opens no port, and creates nothing but the
- * secrets that it asks for on a terminal.  On success the caller owns ret->config. */
+/* By --config, --listen, the socket of `service` (NULL: none), --data and the environment.  Opens
+ * no port, and creates nothing but the secrets that it asks for on a terminal.  On success the
+ * caller owns ret->config. */
 must_check bool up_prepare(struct cli *cli, struct service *service, struct gateway_options *ret,
                            struct error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tenants' keys, sealed credentials and sealed secrets in the memory store.  The caller of a verb holds the lock;
- * reads take it. */
+/* Tenants' keys, sealed credentials and sealed secrets in the memory store.  The caller of a verb
+ * holds the lock; reads take it. */
 #include "store/memory_impl.h"
 
 #include <stdlib.h>

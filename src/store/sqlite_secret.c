@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of tenants in SQLite, credentials sealed again by another key, and sealed secrets.  The store sees only
- * sealed bytes, never their content. */
+/* Keys of tenants in SQLite, credentials sealed again by another key, and sealed secrets.  The
+ * store sees only sealed bytes, never their content. */
 #include "store/sqlite_impl.h"
 
 static bool tenant_key_put(struct sq_batch *batch, struct store_op *op, struct error *err)
