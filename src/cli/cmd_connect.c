@@ -114,14 +114,13 @@ static bool find_entry(struct connect *c, struct str text, bool *ret, struct err
     return ok || error_wrap(err, "%s was left as it is", c->file.p);
 }
 
-/* Whether the entry of our name leads to Holdfast.  The text can be parsed. */
-static bool is_our_entry(struct connect *c, struct str text)
+/* The entry of our name as JSON; absent: there is none.  The text can be parsed. */
+static struct str entry_of(struct connect *c, struct str text)
 {
-    struct our_addresses ours;
+    struct str entry = STR_NONE;
     struct error ignored;
-    struct js_doc doc, entry;
+    struct js_doc doc;
     struct buf json;
-    bool is = false;
 
     if (str_starts(text, STR("\xef\xbb\xbf")))
         text = str_n(text.p + 3, text.n - 3);
@@ -132,12 +131,21 @@ static bool is_our_entry(struct connect *c, struct str text)
         js_parse(buf_str(&json), &js_limits_config, c->mem, &doc, NULL)) {
         const struct js_node *servers = js_get(&doc, js_root(&doc), str_of(c->client->key));
         const struct js_node *v = js_get(&doc, servers, c->own.name);
-        ours = our_addresses_find(c->cli);
-        is = v && js_parse(js_raw(&doc, v), &js_limits_config, c->mem, &entry, NULL) &&
-             our_entry_is(&entry, &ours, c->mem);
+        entry = v ? arena_dup(c->mem, js_raw(&doc, v)) : STR_NONE;
     }
     buf_release(&json);
-    return is;
+    return entry;
+}
+
+static bool leads_to_us(struct connect *c, struct str entry)
+{
+    struct our_addresses ours;
+    struct js_doc doc;
+
+    if (!entry.p || !js_parse(entry, &js_limits_config, c->mem, &doc, NULL))
+        return false;
+    ours = our_addresses_find(c->cli);
+    return our_entry_is(&doc, &ours, c->mem);
 }
 
 /* The text without the entry of our name, which it has. */
@@ -293,8 +301,11 @@ static bool file_without_us(struct connect *c, bool replaces, struct str *ret, s
         return true;
     }
     *ret = c->before;
-    return !replaces || !(left.p || is_our_entry(c, c->before)) ||
-           without_entry(c, c->before, ret, err);
+    if (!replaces)
+        return true;
+    struct str now = entry_of(c, c->before);
+    bool is_ours = (left.p && now.p && str_eq(entry_of(c, left), now)) || leads_to_us(c, now);
+    return !is_ours || without_entry(c, c->before, ret, err);
 }
 
 /* The record is written before the file: a crash between the two leaves a record that
@@ -460,7 +471,7 @@ static bool make_without(struct connect *c, bool has_record, bool *ret_found, st
         return false;
     if (!*ret_found)
         return true;
-    if (!has_record && !is_our_entry(c, text))
+    if (!has_record && !leads_to_us(c, entry_of(c, text)))
         return error_set(
             err, ERR_CONFLICT,
             "the entry \"%.*s\" of %s does not lead to Holdfast, so it was left; if it "

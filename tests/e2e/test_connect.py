@@ -293,6 +293,20 @@ def test_a_second_connect_after_an_edit_leaves_no_entry_of_the_first(home):
     home.run('connect', 'cursor', '--yes', '--data', str(home.path / 'other'))
     home.run('disconnect', 'cursor', '--yes')
     assert home.file('cursor').read_bytes() == b'{\n  "mcpServers": {}\n}\n// edited\n'
+    home.run('connect', 'cursor', '--yes', '--url', 'https://mcp.example')
+    home.put('cursor', home.file('cursor').read_bytes() + b'// again\n')
+    home.run('connect', 'cursor', '--yes')
+    home.run('disconnect', 'cursor', '--yes')
+    assert home.file('cursor').read_bytes() == b'{\n  "mcpServers": {}\n}\n// edited\n// again\n'
+
+
+def test_a_server_of_the_user_with_our_name_comes_back(home):
+    home.run('connect', 'cursor', '--yes', '--url', 'https://mcp.example')
+    theirs = b'{"mcpServers": {"holdfast": {"command": "/bin/cat"}}}'
+    home.put('cursor', theirs)
+    home.run('connect', 'cursor', '--yes')
+    home.run('disconnect', 'cursor', '--yes')
+    assert home.file('cursor').read_bytes() == theirs
 
 
 def test_without_a_terminal_nothing_asks_and_nothing_is_written(home):

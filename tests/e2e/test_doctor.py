@@ -3,9 +3,10 @@
 import json
 import os
 import re
+import subprocess
 import tarfile
 
-from commands import run
+from commands import command_env, run
 from harness import BINARY, PYTHON, stdio_server
 
 CANARY = 'hushhush-canary-0815'
@@ -95,6 +96,23 @@ def test_clients__are_named_with_the_way_to_connect(holdfast):
         file.write('{"mcpServers": {"h": {"url": "http://localhost:9/mcp"}}}')
     found = json.loads(run(hf, 'doctor', '--json', '--config', other).stdout)['findings']
     assert says([f for f in found if f['check'] == 'clients'], 'http://localhost:9/mcp, which does not answer', 'failure')
+
+
+def test_clients__are_found_where_their_variables_say(holdfast, tmp_path):
+    hf = holdfast({}, start=False)
+    files = {'claude/.claude.json': json.dumps({'mcpServers': {'h': {'command': BINARY, 'args': ['stdio']}}}),
+             'codex/config.toml': '# holdfast\n[mcp_servers.holdfast]\ncommand = "/opt/notholdfast"\nargs = ["stdio"]\n',
+             'xdg/Code/User/mcp.json': json.dumps({'servers': {'h': {'command': BINARY, 'args': ['stdio']}}})}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    places = {'CLAUDE_CONFIG_DIR': str(tmp_path / 'claude'), 'CODEX_HOME': str(tmp_path / 'codex'), 'XDG_CONFIG_HOME': str(tmp_path / 'xdg')}
+    done = subprocess.run([BINARY, 'doctor', '--json', '--config', hf.config_file, '--data', hf.data], capture_output=True, timeout=60, check=False,
+                          env=command_env(hf) | places)
+    found = [f for f in json.loads(done.stdout)['findings'] if f['check'] == 'clients']
+    assert says(found, f'Claude Code names Holdfast and starts {BINARY} stdio', 'ok')
+    assert says(found, f'VS Code names Holdfast and starts {BINARY} stdio', 'ok')
+    assert says(found, 'Codex does not name Holdfast', 'warning')
 
 
 def test_eras__are_tried_in_processes_of_their_own(holdfast, tmp_path):
