@@ -12,7 +12,8 @@ bool confirm(struct cli *cli, const char *question, const char *purpose, bool ot
     if (cli_flag(cli, "--yes"))
         return true;
     if (!terminal_is_there())
-        return error_set(err, ERR_USAGE, "standard input is not a terminal; add --yes %s", purpose);
+        return error_set(err, ERR_USAGE, "standard input or output is not a terminal; add --yes %s",
+                         purpose);
     answer = terminal_line(
         arena_printf(cli->mem, "%s [%s] ", question, otherwise ? "Y/n" : "y/N").p, cli->mem);
     *ret_yes = answer.p && (answer.n ? (answer.p[0] | 32) == 'y' : otherwise);
