@@ -9,7 +9,7 @@
  *
  * SIGHUP reloads the configuration, and so does a changed secret (gateway_reload.c): it swaps the
  * whole configuration, or logs the error and keeps the old one.  If the terminal of the process was
- * closed, SIGHUP stops the process like SIGTERM. */
+ * closed, SIGHUP stops the process like SIGTERM.  A SIGHUP during the start waits for the loop. */
 #include "gateway_impl.h"
 
 #include "audit/redact.h"
@@ -443,8 +443,18 @@ static bool clean_text(struct str text, struct buf *out)
     return redact_line(NULL, text, out);
 }
 
+static void block_hangup(int how)
+{
+    sigset_t hangup;
+
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    sigprocmask(how, &hangup, NULL);
+}
+
 static bool start(struct gateway *g, struct error *err)
 {
+    block_hangup(SIG_BLOCK); /* the lock names this process to those who ask for a reload */
     g->datadir = g->options.datadir;
     if ((!g->datadir && !datadir_own(g->options.data_dir, &g->datadir, err)) ||
         !keeper_start(&g->keeper, err))
@@ -454,12 +464,13 @@ static bool start(struct gateway *g, struct error *err)
     log_start();
     clock_life_continue(datadir_path(g->options.data_dir, "life-clock", g->mem).p);
     g->sv.loop = loop_new();
+    loop_on_signal(g->sv.loop, SIGHUP, on_hangup, g);
+    block_hangup(SIG_UNBLOCK);
     keeper_attach(g->keeper, g->sv.loop);
     if (!start_services(g, err) || !start_listeners(g, err))
         return false;
     loop_on_signal(g->sv.loop, SIGTERM, on_terminate, g);
     loop_on_signal(g->sv.loop, SIGINT, on_terminate, g);
-    loop_on_signal(g->sv.loop, SIGHUP, on_hangup, g);
     if (g->options.ends_with_pipes) {
         pipes_on_empty(g->sv.pipes, on_last_pipe, g);
         g->first_pipe = loop_timer_new(g->sv.loop, on_first_pipe, g);

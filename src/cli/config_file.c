@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/config_file.h"
 
+#include "base/clock.h"
 #include "cli/control.h"
+#include "cli/daemon.h"
 #include "cli/source.h"
 #include "config/config.h"
 #include "config/datadir.h"
 #include "config/edit.h"
 #include "json/read.h"
 
-#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+
+#define ANSWER_MS 5000 /* a Holdfast that starts is ready within this time */
+#define PAUSE_MS 20
 
 static struct config_source source_of(const struct cli *cli)
 {
@@ -70,45 +75,79 @@ bool config_file_change(struct cli *cli, struct config_file *f, const struct str
     return ok;
 }
 
-/* The file that the running Holdfast reads; absent: built-in defaults, or it did not answer. */
-static struct str file_of_daemon(struct cli *cli, struct str data_dir)
+/* *ret: the file that the running Holdfast reads; absent: it has the built-in defaults.  false: it
+ * does not answer. */
+static bool file_of_daemon(struct cli *cli, struct str data_dir, struct str *ret)
 {
-    struct str path = STR_NONE, json;
     struct control *control;
     struct js_doc doc;
     struct error err;
+    struct str json;
 
     if (!control_open_socket(data_dir, &control, &err))
-        return STR_NONE;
-    if (control_get(control, STR("/api/v1/system"), cli->mem, &json, &err) &&
-        source_parse(json, cli->mem, &doc, &err))
-        path = js_text(&doc, js_get(&doc, js_root(&doc), STR("config")), cli->mem);
+        return false;
+    control_set_deadline(control, ANSWER_MS);
+    bool ok = control_get(control, STR("/api/v1/system"), cli->mem, &json, &err) &&
+              source_parse(json, cli->mem, &doc, &err);
     control_close(control);
-    return path;
+    if (ok)
+        *ret = js_text(&doc, js_get(&doc, js_root(&doc), STR("config")), cli->mem);
+    return ok;
+}
+
+/* A Holdfast that is starting holds the lock before it answers.  A command that works without a
+ * Holdfast holds the lock and never answers.  false: no answer, and *ret_owner has the lock; with
+ * *ret_owner 0 there is nobody to tell. */
+static bool await_daemon(struct cli *cli, struct str data_dir, struct str *ret_file, int *ret_owner)
+{
+    int64_t until = clock_mono_ms() + ANSWER_MS;
+
+    while ((*ret_owner = datadir_owner(data_dir)) != 0) {
+        if (file_of_daemon(cli, data_dir, ret_file))
+            return true;
+        if (clock_mono_ms() >= until)
+            return false;
+        (void)poll(NULL, 0, PAUSE_MS);
+    }
+    return false;
+}
+
+static struct str advice_without_answer(struct cli *cli, struct str data_dir, int owner)
+{
+    struct str who =
+        owner > 0 ? arena_printf(cli->mem, "the process %d", owner) : STR("another process");
+
+    return arena_printf(cli->mem,
+                        "%.*s uses %.*s and does not answer, so it was not asked to read the file "
+                        "again; if `holdfast status` says later that a Holdfast runs, restart it "
+                        "or send it SIGHUP",
+                        STR_ARG(who), STR_ARG(data_dir));
 }
 
 struct str config_file_reload(struct cli *cli, const struct config_file *f)
 {
-    struct str data_dir, theirs;
+    struct str data_dir, theirs = STR_NONE;
     char *own = realpath(f->path.p, NULL);
     struct error err;
-    int pid;
+    int owner, pid;
 
     struct str mine = arena_dup(cli->mem, own ? str_of(own) : f->path);
     free(own);
-    if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &data_dir, &err) ||
-        (pid = datadir_owner(data_dir)) <= 0)
+    if (!config_data_dir(str_of(cli_flag(cli, "--data")), cli->mem, &data_dir, &err))
         return STR_NONE;
-    theirs = file_of_daemon(cli, data_dir);
+    if (!await_daemon(cli, data_dir, &theirs, &owner))
+        return owner ? advice_without_answer(cli, data_dir, owner) : STR_NONE;
     if (theirs.p && !str_eq(theirs, mine))
         return arena_printf(cli->mem,
                             "the running Holdfast (pid %d) reads %.*s, so it does not see this "
                             "change; name that file with --config",
-                            pid, STR_ARG(theirs));
-    if (kill(pid, SIGHUP) != 0)
+                            owner, STR_ARG(theirs));
+    if (!daemon_signal(data_dir, SIGHUP, &pid, &err))
         return arena_printf(cli->mem,
-                            "the running Holdfast (pid %d) belongs to another user; make it read "
-                            "the file again with `kill -HUP %d`",
-                            pid, pid);
+                            "the running Holdfast was not asked to read the file again: %s; make "
+                            "it with `kill -HUP %d`",
+                            err.text, owner);
+    if (pid == 0)
+        return STR_NONE;
     return arena_printf(cli->mem, "the running Holdfast (pid %d) reads the file again", pid);
 }

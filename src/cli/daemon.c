@@ -74,6 +74,26 @@ bool daemon_pid(struct str data_dir, int *ret, struct error *err)
     return true;
 }
 
+bool daemon_signal(struct str data_dir, int signum, int *ret_pid, struct error *err)
+{
+    int pid = 0;
+
+    if (!daemon_pid(data_dir, &pid, err))
+        return false;
+    *ret_pid = pid;
+    if (pid == 0)
+        return true;
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    bool ok = fd >= 0 && syscall(SYS_pidfd_send_signal, fd, signum, NULL, 0) == 0;
+    int failed = errno;
+    if (fd >= 0)
+        close(fd);
+    if (!ok && failed == ESRCH)
+        *ret_pid = 0;
+    return ok || failed == ESRCH ||
+           error_sys(err, ERR_DENIED, failed, "cannot signal the process %d", pid);
+}
+
 /* The unit of the user's service manager. */
 
 /* Runs systemctl --user VERB UNIT.  Returns its exit status; -1: it could not be run, or took

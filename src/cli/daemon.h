@@ -27,6 +27,8 @@ must_check bool daemon_await(struct cli *cli, struct str data_dir, int pid, int 
  * none runs.  ERR_UNREACHABLE: the directory has an owner that does not listen, because it is
  * starting or stopping; ERR_DENIED: it belongs to another user. */
 must_check bool daemon_pid(struct str data_dir, int *ret, struct error *err);
+/* Sends it a signal.  *ret_pid is its pid, or 0 if none runs.  Errors are those of daemon_pid(). */
+must_check bool daemon_signal(struct str data_dir, int signum, int *ret_pid, struct error *err);
 /* Ends it with SIGTERM and waits until it has ended.  *ret_pid is 0 if none ran. */
 must_check bool daemon_stop(struct str data_dir, int *ret_pid, struct error *err);
 

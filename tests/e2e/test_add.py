@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """holdfast add and remove: a server is tried, written to the file that Holdfast reads, and taken out again."""
+import fcntl
 import json
 import os
 import signal
@@ -261,3 +262,44 @@ def test_remove__of_an_unknown_server_names_the_nearest(shell):
     done = shell.run('remove', 'frist')
     assert done.returncode == 1 and 'did you mean "first"' in done.stderr
     assert shell.text() == COMMENTED
+
+
+def lock_of(data):
+    path = os.path.join(data, 'lock')
+    return os.path.exists(path) and os.path.getsize(path) > 0
+
+
+def test_add__while_holdfast_starts_neither_ends_it_nor_is_missed(shell, tmp_path):
+    """The lock names the process long before it answers; the file was read before that."""
+    data = str(tmp_path / 'data')
+    shell.write('{"mcpServers": {"first": {"command": "/bin/cat"}}}')
+    up = subprocess.Popen([BINARY, 'up', '--data', data, '--listen', '127.0.0.1:0'], cwd=shell.home, env=shell.env,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(lambda: lock_of(data) or up.poll() is not None, 'the lock of the data directory')
+        done = shell.run('add', 'second', '--no-check', '--data', data, '--', '/bin/cat')
+        assert done.returncode == 0 and 'reads the file again' in done.stdout, done.stderr
+
+        def names():
+            return {row['name'] for row in map(json.loads, shell.run('servers', 'list', '--json', '--data', data).stdout.splitlines())}
+        wait_for(lambda: 'second' in names(), 'the new server to be known')
+        assert up.poll() is None
+    finally:
+        up.terminate()
+        assert up.wait(DEADLINE_S) == 0, up.stderr.read()
+        up.stderr.close()
+
+
+def test_add__never_signals_a_process_that_is_no_holdfast(shell, tmp_path):
+    """A command that works without a daemon holds the lock too, and SIGHUP would end it."""
+    data = str(tmp_path / 'data')
+    os.mkdir(data, 0o700)
+    with open(os.path.join(data, 'lock'), 'w', encoding='utf-8') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with subprocess.Popen(['/bin/cat'], stdin=subprocess.PIPE) as holder:
+            lock.write(f'{holder.pid}\n')
+            lock.flush()
+            done = shell.run('add', 'x', '--no-check', '--data', data, '--', '/bin/cat')
+            assert done.returncode == 0 and f'the process {holder.pid} uses {data} and does not answer' in done.stdout, done.stdout
+            holder.stdin.close()
+            assert holder.wait(DEADLINE_S) == 0                  # not -SIGHUP
