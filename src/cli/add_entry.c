@@ -165,26 +165,42 @@ static bool has_token_shape(struct str value)
     return found;
 }
 
+/* A token, or a value behind a name that means a secret: JSON, the query of a URL. */
+static bool has_secret_inside(struct str text)
+{
+    struct buf out;
+
+    buf_init_secret(&out, SIZE_MAX / 4);
+    bool found = redact_line(NULL, text, &out);
+    buf_release(&out);
+    return found;
+}
+
 static bool looks_secret(struct str name, struct str value)
 {
     return value.n && !is_reference(value) && (credential_is_named(name) || has_token_shape(value));
 }
 
+/* Letters, digits and _ . - in a row.  Other text may be a secret, so no name is made from it. */
+static bool is_identifier(struct str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        bool is_plain = ((c | 32) >= 'a' && (c | 32) <= 'z') || (c >= '0' && c <= '9');
+        if (!is_plain && !strchr("_.-", c))
+            return false;
+    }
+    return text.n > 0 && text.n <= SECRET_KEY_MAX && !has_token_shape(text);
+}
+
 /* "SERVER.KEY", with a number behind it if the name is taken by another value. */
 static struct str secret_name(const struct sealing *s, struct str key, int number)
 {
-    key = str_cut(key, SECRET_KEY_MAX);
-    struct str name =
-        number > 1 ? arena_printf(s->mem, "%.*s.%.*s.%d", STR_ARG(s->server), STR_ARG(key), number)
-                   : arena_printf(s->mem, "%.*s.%.*s", STR_ARG(s->server), STR_ARG(key));
-    char *p = (char *)(uintptr_t)name.p;
-
-    for (size_t i = 0; i < name.n; i++) {
-        bool is_plain = ((p[i] | 32) >= 'a' && (p[i] | 32) <= 'z') || (p[i] >= '0' && p[i] <= '9');
-        if (!is_plain && !strchr("_.-", p[i]))
-            p[i] = '_';
-    }
-    return name;
+    if (!is_identifier(key))
+        key = STR("value");
+    return number > 1
+               ? arena_printf(s->mem, "%.*s.%.*s.%d", STR_ARG(s->server), STR_ARG(key), number)
+               : arena_printf(s->mem, "%.*s.%.*s", STR_ARG(s->server), STR_ARG(key));
 }
 
 static bool is_taken(const struct sealing *s, struct str name, struct str value)
@@ -249,35 +265,98 @@ static void seal_pairs(struct sealing *s, const struct js_node *pairs, bool are_
 }
 
 /* "--api-key" gives "api-key". */
-static struct str flag_name(struct str arg)
+static struct str without_dashes(struct str arg)
 {
     while (arg.n && arg.p[0] == '-')
         arg = str_n(arg.p + 1, arg.n - 1);
-    return str_n(arg.p, str_find(arg, '='));
+    return arg;
+}
+
+/* A flag whose value is a header: curl, mcp-remote and others. */
+static bool is_header_flag(struct str arg)
+{
+    return str_eq(arg, STR("-H")) || str_eq(arg, STR("--header")) || str_eq(arg, STR("--headers"));
+}
+
+static struct str behind(struct str text, size_t n)
+{
+    return str_n(text.p + n, text.n - n);
+}
+
+/* "NAME: VALUE" from byte `at` of the argument; without `is_surely_header` the blank is required,
+ * because a:b is often a port or a path.  false: it is no header with a secret. */
+static bool seal_header(struct sealing *s, struct str arg, size_t at, bool is_surely_header)
+{
+    struct str header = behind(arg, at);
+    size_t colon = str_find(header, ':'), start = colon + 1;
+    struct str name = str_n(header.p, colon);
+
+    while (start < header.n && header.p[start] == ' ')
+        start++;
+    if (colon == header.n || !is_identifier(name) || (!is_surely_header && start == colon + 1))
+        return false;
+    struct str value = behind(header, start);
+    if (!looks_secret(name, value))
+        return false;
+    start += scheme_length(value);
+    write_reference(s, str_n(arg.p, at + start), name, behind(header, start));
+    return true;
+}
+
+/* "--NAME=VALUE" and "NAME=VALUE" from byte `at` of the argument.  VALUE may be a header or another
+ * assignment (--env=NAME=VALUE).  false: the argument has another form, or no secret.  The = that
+ * ends base64 is no such form. */
+static bool seal_assignment(struct sealing *s, struct str arg, size_t at)
+{
+    size_t equals = at + str_find(behind(arg, at), '=');
+    struct str flag = str_n(arg.p + at, equals - at), name = without_dashes(flag);
+
+    if (equals == arg.n || !is_identifier(name))
+        return false;
+    struct str value = behind(arg, equals + 1);
+    if (!value.n || value.p[0] == '=')
+        return false;
+    if (seal_header(s, arg, equals + 1, is_header_flag(flag)))
+        return true;
+    if (!looks_secret(name, value))
+        return seal_assignment(s, arg, equals + 1);
+    write_reference(s, str_n(arg.p, equals + 1), name, value);
+    return true;
+}
+
+/* `before` is the argument in front of this one, if that is a flag without a value; else absent. */
+static bool seal_arg(struct sealing *s, struct str arg, struct str before, int at)
+{
+    bool is_attached = str_starts(arg, STR("-H")) && arg.n > 2;
+    struct str flag = without_dashes(before);
+
+    if (!arg.n || is_reference(arg))
+        return false;
+    if (is_header_flag(before) && seal_header(s, arg, 0, true))
+        return true;
+    if ((is_attached && seal_header(s, arg, 2, true)) || seal_header(s, arg, 0, false) ||
+        seal_assignment(s, arg, 0))
+        return true;
+    bool is_value = before.p && arg.p[0] != '-' && is_identifier(flag) && looks_secret(flag, arg);
+    if (!is_value && !has_secret_inside(arg))
+        return false;
+    write_reference(s, STR(""), is_value ? flag : arena_printf(s->mem, "arg%d", at), arg);
+    return true;
 }
 
 static void seal_args(struct sealing *s, const struct js_node *args)
 {
     const struct js_doc *doc = s->doc;
-    struct str before = STR_NONE; /* the flag whose value is the next argument */
+    struct str before = STR_NONE;
     int at = 0;
 
     js_array(s->w);
     for (const struct js_node *v = js_first(doc, args); v; v = js_next(doc, args, v), at++) {
-        struct str arg = js_text(doc, v, s->mem), flag = arg.p ? flag_name(arg) : STR("");
-        size_t equals = arg.p ? str_find(arg, '=') : 0;
-        bool is_flag = arg.n && arg.p[0] == '-';
-        struct str value =
-            arg.p && equals < arg.n ? str_n(arg.p + equals + 1, arg.n - equals - 1) : STR("");
-        if (before.p && arg.p && !is_flag && looks_secret(before, arg))
-            write_reference(s, STR(""), before, arg);
-        else if (value.n && looks_secret(flag, value))
-            write_reference(s, str_n(arg.p, equals + 1), flag, value);
-        else if (arg.n && !is_reference(arg) && has_token_shape(arg))
-            write_reference(s, STR(""), arena_printf(s->mem, "arg%d", at), arg);
-        else
+        struct str arg = js_text(doc, v, s->mem);
+        if (!arg.p || !seal_arg(s, arg, before, at))
             js_raw_value(s->w, js_raw(doc, v));
-        before = is_flag && equals == arg.n && credential_is_named(flag) ? flag : STR_NONE;
+        bool is_flag = arg.n && arg.p[0] == '-' && str_find(arg, '=') == arg.n;
+        before = is_flag ? arg : STR_NONE;
     }
     js_array_end(s->w);
 }

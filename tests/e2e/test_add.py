@@ -121,6 +121,8 @@ def test_add__does_not_replace_a_server_unless_asked(shell):
     ('--', '/bin/true', '--api-key', 'canary-7711'),
     ('-H', 'Authorization: Bearer canary-7711', 'http://127.0.0.1:1/mcp'),
     ('http://127.0.0.1:1/mcp?api_key=canary-7711',),
+    ('--', '/bin/true', 'mcp-remote', 'https://h.example/', '--header', 'Authorization: Basic canary-7711=='),
+    ('--', '/bin/true', '--header', 'X-Api-Key: canary-7711'),
 ])
 def test_add__does_not_write_a_secret_in_clear_unless_asked(shell, words):
     done = shell.run('add', 'x', '--no-check', *words)

@@ -57,6 +57,49 @@ TEST(test_add_entry__arguments_are_judged_by_their_flag)
                  NULL);
 }
 
+TEST(test_add_entry__a_header_in_an_argument_is_sealed_behind_its_scheme)
+{
+    check_sealed(
+        "{\"args\":[\"https://h\",\"--header\",\"Authorization: Basic dXNlcjpwYXNzd29yZA==\"]}",
+        "{\"args\":[\"https://h\",\"--header\",\"Authorization: Basic "
+        "${secret:gh.Authorization}\"]}",
+        "dXNlcjpwYXNzd29yZA==");
+    check_sealed("{\"args\":[\"--header\",\"X-Api-Key: s3cretvalue99\"]}",
+                 "{\"args\":[\"--header\",\"X-Api-Key: ${secret:gh.X-Api-Key}\"]}",
+                 "s3cretvalue99");
+    check_sealed("{\"args\":[\"-H\",\"Authorization:Bearer k9\"]}",
+                 "{\"args\":[\"-H\",\"Authorization:Bearer ${secret:gh.Authorization}\"]}", "k9");
+    check_sealed("{\"args\":[\"--header=X-Api-Key:k9\"]}",
+                 "{\"args\":[\"--header=X-Api-Key:${secret:gh.X-Api-Key}\"]}", "k9");
+    check_sealed("{\"args\":[\"-HX-Api-Key: k9\"]}",
+                 "{\"args\":[\"-HX-Api-Key: ${secret:gh.X-Api-Key}\"]}", "k9");
+    check_sealed("{\"args\":[\"--header\",\"Accept: text/plain\",\"tokens:/data\"]}",
+                 "{\"args\":[\"--header\",\"Accept: text/plain\",\"tokens:/data\"]}", NULL);
+    check_sealed("{\"args\":[\"--header\",\"Authorization:${AUTH}\"]}",
+                 "{\"args\":[\"--header\",\"Authorization:${AUTH}\"]}", NULL);
+}
+
+TEST(test_add_entry__no_name_of_a_secret_comes_from_text_that_is_no_name)
+{
+    check_sealed("{\"args\":[\"--secret\",\"dXNlcjpwYXNzd29yZA==\"]}",
+                 "{\"args\":[\"--secret\",\"${secret:gh.secret}\"]}", "dXNlcjpwYXNzd29yZA==");
+    check_sealed("{\"args\":[\"ghp_abcdefghijklmnopqrstuvwxyz0123456789=token\"]}",
+                 "{\"args\":[\"${secret:gh.arg0}\"]}",
+                 "ghp_abcdefghijklmnopqrstuvwxyz0123456789=token");
+    check_sealed("{\"url\":\"https://a.example/?my%20token=k3\"}",
+                 "{\"url\":\"https://a.example/?my%20token=${secret:gh.value}\"}", "k3");
+}
+
+TEST(test_add_entry__a_secret_inside_an_argument_is_found)
+{
+    check_sealed("{\"args\":[\"-e\",\"API_KEY=k4\",\"img\"]}",
+                 "{\"args\":[\"-e\",\"API_KEY=${secret:gh.API_KEY}\",\"img\"]}", "k4");
+    check_sealed("{\"args\":[\"--env=API_KEY=k4\"]}",
+                 "{\"args\":[\"--env=API_KEY=${secret:gh.API_KEY}\"]}", "k4");
+    check_sealed("{\"args\":[\"https://h/mcp?api_key=canary-55\"]}",
+                 "{\"args\":[\"${secret:gh.arg0}\"]}", "https://h/mcp?api_key=canary-55");
+}
+
 TEST(test_add_entry__the_query_of_a_url_is_searched)
 {
     check_sealed("{\"url\":\"https://a.example/mcp?api_key=k3&x=1\"}",
