@@ -16,6 +16,7 @@
 
 #define ANSWER_MS 5000 /* a Holdfast that starts is ready within this time */
 #define PAUSE_MS 20
+#define ATTEMPTS 50 /* of a change; each fails only because another program changed the file */
 
 static struct config_source source_of(const struct cli *cli)
 {
@@ -43,19 +44,25 @@ bool config_file_open(struct cli *cli, struct config_file *ret, struct error *er
            error_wrap(err, "the configuration has a mistake; correct it first");
 }
 
-bool config_file_has(struct cli *cli, const struct config_file *f, const struct str *path, size_t n)
+/* The bytes of the member; absent: there is no such member. */
+static struct str member_of(struct cli *cli, struct str text, const struct str *path, size_t n)
 {
     struct js_doc doc;
 
-    if (!f->text.p || !js_parse(f->text, &js_limits_config, cli->mem, &doc, NULL))
-        return false;
+    if (!text.p || !js_parse(text, &js_limits_config, cli->mem, &doc, NULL))
+        return STR_NONE;
     const struct js_node *v = js_root(&doc);
     for (size_t i = 0; v && i < n; i++)
         v = js_get(&doc, v, path[i]);
-    return v != NULL;
+    return v ? js_raw(&doc, v) : STR_NONE;
 }
 
-bool config_file_change(struct cli *cli, struct config_file *f, const struct str *path, size_t n,
+bool config_file_has(struct cli *cli, const struct config_file *f, const struct str *path, size_t n)
+{
+    return member_of(cli, f->text, path, n).p != NULL;
+}
+
+static bool change_once(struct cli *cli, struct config_file *f, const struct str *path, size_t n,
                         struct str value, struct error *err)
 {
     struct str before = f->text.p ? f->text : STR("{}\n");
@@ -73,6 +80,38 @@ bool config_file_change(struct cli *cli, struct config_file *f, const struct str
         f->text = arena_dup(cli->mem, buf_str(&out));
     buf_release(&out);
     return ok;
+}
+
+/* After a conflict.  Fails if the other program changed the same member. */
+static bool read_again(struct cli *cli, struct config_file *f, const struct str *path, size_t n,
+                       struct error *err)
+{
+    struct str before = member_of(cli, f->text, path, n), now;
+    struct buf text;
+    bool exists = false;
+
+    buf_init_secret(&text, SIZE_MAX / 4);
+    bool ok = config_edit_read(f->path.p, &text, &exists, err);
+    if (ok)
+        f->text = exists ? arena_dup(cli->mem, buf_str(&text)) : STR_NONE;
+    buf_release(&text);
+    if (!ok)
+        return false;
+    now = member_of(cli, f->text, path, n);
+    return ((now.p != NULL) == (before.p != NULL) && str_eq(now, before)) ||
+           error_set(err, ERR_CONFLICT,
+                     "another program changed \"%.*s\" in %.*s in the meantime; run the command "
+                     "again",
+                     STR_ARG(str_cut(path[n - 1], 64)), STR_ARG(f->path));
+}
+
+bool config_file_change(struct cli *cli, struct config_file *f, const struct str *path, size_t n,
+                        struct str value, struct error *err)
+{
+    for (int attempt = 1; !change_once(cli, f, path, n, value, err); attempt++)
+        if (err->code != ERR_CONFLICT || attempt == ATTEMPTS || !read_again(cli, f, path, n, err))
+            return false;
+    return true;
 }
 
 /* *ret: the file that the running Holdfast reads; absent: it has the built-in defaults.  false: it

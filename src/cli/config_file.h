@@ -18,7 +18,9 @@ must_check bool config_file_open(struct cli *cli, struct config_file *ret, struc
 bool config_file_has(struct cli *cli, const struct config_file *f, const struct str *path,
                      size_t n);
 /* Sets the member to `value` (JSON), or removes it if `value` is absent, and writes the file at once
- * or not at all.  A result that Holdfast could not read is refused, and nothing is written. */
+ * or not at all.  A result that Holdfast could not read is refused, and nothing is written.  If
+ * another program changed other members in the meantime, the file has both changes.  ERR_CONFLICT:
+ * it changed this one. */
 must_check bool config_file_change(struct cli *cli, struct config_file *f, const struct str *path,
                                    size_t n, struct str value, struct error *err);
 

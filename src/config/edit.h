@@ -33,7 +33,7 @@ must_check bool config_edit_read(const char *path, struct buf *out, bool *ret_ex
                                  struct error *err);
 /* Replaces the content of a file atomically: a temporary file beside it, fsync, rename.  Mode and
  * owner are kept; if the path is a symbolic link, its target is written.  ERR_CONFLICT if the file
- * no longer holds `before`.
+ * no longer holds `before`.  Other writers wait (a lock on the directory); ERR_TIMEOUT after 10 s.
  * `before` absent: the file must not exist; it is created with mode 0600, missing directories with
  * 0700.  `after` absent: the file is removed.  On failure the file is unchanged. */
 must_check bool config_edit_write(const char *path, struct str before, struct str after,

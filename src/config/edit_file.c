@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and replaces the files that edit.h edits.  The new content is complete and on disk before
- * it takes the file's place, so a crash leaves either the old file or the new one. */
+ * it takes the file's place, so a crash leaves either the old file or the new one.
+ *
+ * Writers lock the directory of the file (flock), from the comparison with the old content to the
+ * rename.  So of two commands that change a file at once, the second sees the change of the first.
+ * The directory, because the file itself is replaced and a lock file would stay behind. */
 #include "config/edit.h"
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/random.h"
 
@@ -11,10 +16,15 @@
 #include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define LOCK_WAIT_MS 10000
+#define LOCK_PAUSE_MS 5
 
 static bool read_rest(int fd, const char *path, struct buf *out, struct error *err)
 {
@@ -164,13 +174,42 @@ static bool check_unchanged(const char *path, struct str before, struct error *e
     return ok;
 }
 
-static void sync_directory_of(const char *path)
+static int open_directory_of(const char *path)
 {
     char copy[PATH_MAX];
-    int fd;
 
     snprintf(copy, sizeof(copy), "%s", path);
-    fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* *ret_fd is to be closed; -1: the directory cannot be locked here (some network filesystems), and
+ * the comparisons of the content are the only protection. */
+static bool lock_directory_of(const char *path, int *ret_fd, struct error *err)
+{
+    int64_t until = clock_mono_ms() + LOCK_WAIT_MS;
+
+    *ret_fd = open_directory_of(path);
+    while (*ret_fd >= 0 && flock(*ret_fd, LOCK_EX | LOCK_NB) != 0) {
+        bool is_busy = errno == EWOULDBLOCK || errno == EINTR;
+        if (is_busy && clock_mono_ms() < until) {
+            (void)poll(NULL, 0, LOCK_PAUSE_MS);
+            continue;
+        }
+        close(*ret_fd);
+        *ret_fd = -1;
+        if (is_busy)
+            return error_set(err, ERR_TIMEOUT,
+                             "another program holds the directory of %s locked; run the command "
+                             "again when it has ended",
+                             path);
+    }
+    return true;
+}
+
+static void sync_directory_of(const char *path)
+{
+    int fd = open_directory_of(path);
+
     if (fd < 0)
         return;
     fsync(fd); /* the file has its new content either way */
@@ -180,7 +219,7 @@ static void sync_directory_of(const char *path)
 static bool create(const char *path, struct str after, struct error *err)
 {
     struct replacement r = {.path = path, .fd = -1};
-    bool ok = make_parents(path, err) && write_beside(&r, after, NULL, err);
+    bool ok = write_beside(&r, after, NULL, err);
 
     if (ok && link(r.beside, path) != 0) /* fails if the file exists */
         ok = errno == EEXIST ? fail_conflict(path, err)
@@ -224,21 +263,30 @@ static bool remove_file(const char *path, struct str before, struct error *err)
     return true;
 }
 
+static bool write_locked(const char *path, const char *real, struct str before, struct str after,
+                         struct error *err)
+{
+    if ((real != NULL) != (before.p != NULL))
+        return fail_conflict(path, err);
+    if (!real)
+        return !after.p || create(path, after, err);
+    return after.p ? replace(real, before, after, err) : remove_file(real, before, err);
+}
+
 bool config_edit_write(const char *path, struct str before, struct str after, struct error *err)
 {
     char *real = NULL;
-    bool ok;
+    int lock = -1;
 
     if (strlen(path) >= PATH_MAX)
         return error_set(err, ERR_CONFIG, "the path of the file is too long; use a shorter one");
     if (!resolve(path, &real, err))
         return false;
-    if ((real != NULL) != (before.p != NULL))
-        ok = fail_conflict(path, err);
-    else if (!real)
-        ok = !after.p || create(path, after, err);
-    else
-        ok = after.p ? replace(real, before, after, err) : remove_file(real, before, err);
+    bool ok = (real || !after.p || make_parents(path, err)) &&
+              lock_directory_of(real ? real : path, &lock, err) &&
+              write_locked(path, real, before, after, err);
+    if (lock >= 0)
+        close(lock);
     free(real);
     return ok;
 }

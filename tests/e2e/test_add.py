@@ -248,6 +248,26 @@ def test_add__to_a_file_with_a_mistake_names_the_place_and_writes_nothing(shell)
     assert shell.text() == '{ "mcpServers": { "x": { "comand": "y" } } }'
 
 
+def test_add__of_many_at_once_loses_none(shell):
+    names = [f's{i}' for i in range(12)]
+    shell.write(COMMENTED)
+    started = [subprocess.Popen([BINARY, 'add', name, '--no-check', '--', '/bin/true'], cwd=shell.home, env=shell.env,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for name in names]
+    for one in started:
+        assert (one.wait(DEADLINE_S), one.stderr.read()) == (0, '')
+        one.stderr.close()
+    assert all(f'"{name}"' in shell.text() for name in names) and '// keep me' in shell.text()
+    assert os.listdir(os.path.dirname(shell.file)) == ['holdfast.json']
+
+
+def test_add__of_one_name_twice_at_once_adds_it_once(shell):
+    started = [subprocess.Popen([BINARY, 'add', 'x', '--no-check', '--', '/bin/true', str(i)], cwd=shell.home, env=shell.env,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for i in range(6)]
+    codes = [one.wait(DEADLINE_S) for one in started]
+    assert sorted(codes) == [0, 6, 6, 6, 6, 6]
+    assert json.loads(shell.text())['mcpServers']['x']['args'] == [str(codes.index(0))]
+
+
 def test_add__makes_a_running_holdfast_read_the_file_again(holdfast, stdio_server, shell):
     entry, _ = stdio_server('rec')
     hf = holdfast({}, {})
