@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks on /dev/tty with echo off, and restores the terminal afterwards. */
+/* Asks on the terminal without showing the answers, or reads a file. */
 #include "cli/password.h"
 
+#include "base/buf.h"
+#include "cli/hidden_line.h"
 #include "crypto/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <termios.h>
 #include <unistd.h>
 
 /* Reads one line without its end, byte by byte, so that no byte after the line is taken. */
@@ -32,40 +33,37 @@ static bool read_line(int fd, struct password_text *ret, struct error *err)
     return ret->n || error_set(err, ERR_BAD_INPUT, "the password is empty; give one");
 }
 
-static void say(int tty, const char *text)
+static bool ask_once(struct hidden_line *line, const char *prompt, struct password_text *ret,
+                     struct error *err)
 {
-    if (write(tty, text, strlen(text)) < 0)
-        return; /* a prompt that cannot be written is left out */
-}
+    struct buf text;
 
-static bool ask_twice(int tty, struct password_text *ret, struct error *err)
-{
-    struct password_text again;
-
-    say(tty, "Password: ");
-    if (!read_line(tty, ret, err))
-        return false;
-    say(tty, "\nOnce more: ");
-    bool ok = read_line(tty, &again, err);
-    say(tty, "\n");
-    if (ok && (again.n != ret->n || memcmp(again.text, ret->text, ret->n) != 0))
-        ok = error_set(err, ERR_BAD_INPUT, "the two passwords differ; try again");
-    crypto_wipe(&again, sizeof(again));
+    buf_init_secret(&text, sizeof(ret->text));
+    bool ok = hidden_line_ask(line, str_of(prompt), &text, err);
+    if (!ok && err->code == ERR_TOO_LARGE)
+        error_set(err, ERR_BAD_INPUT, "a password has at most %d bytes", PASSWORD_MAX);
+    else if (ok && !text.n)
+        ok = error_set(err, ERR_BAD_INPUT, "the password is empty; give one");
+    ret->n = ok ? text.n : 0;
+    if (ok)
+        memcpy(ret->text, text.p, text.n);
+    buf_release(&text);
     return ok;
 }
 
-static bool ask_terminal(int tty, struct password_text *ret, struct error *err)
+static bool ask_twice(struct password_text *ret, struct error *err)
 {
-    struct termios before, quiet;
+    struct password_text again = {.n = 0};
+    struct hidden_line line;
 
-    if (tcgetattr(tty, &before) != 0)
-        return error_sys(err, ERR_BAD_INPUT, errno, "the terminal cannot be set up");
-    quiet = before;
-    quiet.c_lflag &= ~(tcflag_t)ECHO;
-    if (tcsetattr(tty, TCSAFLUSH, &quiet) != 0)
-        return error_sys(err, ERR_BAD_INPUT, errno, "the terminal cannot be set up");
-    bool ok = ask_twice(tty, ret, err);
-    tcsetattr(tty, TCSAFLUSH, &before);
+    if (!hidden_line_open(&line, err))
+        return error_set(err, ERR_BAD_INPUT, "there is no terminal to ask on; use --password-file");
+    bool ok =
+        ask_once(&line, "Password: ", ret, err) && ask_once(&line, "Once more: ", &again, err);
+    hidden_line_close(&line);
+    if (ok && (again.n != ret->n || memcmp(again.text, ret->text, ret->n) != 0))
+        ok = error_set(err, ERR_BAD_INPUT, "the two passwords differ; try again");
+    crypto_wipe(&again, sizeof(again));
     return ok;
 }
 
@@ -86,11 +84,5 @@ bool password_read(const char *file, struct password_text *ret, struct error *er
         return read_file(file, ret, err);
     if (file || !isatty(STDIN_FILENO))
         return read_line(STDIN_FILENO, ret, err);
-    int tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-    if (tty < 0)
-        return error_sys(err, ERR_BAD_INPUT, errno,
-                         "there is no terminal to ask on; use --password-file");
-    bool ok = ask_terminal(tty, ret, err);
-    close(tty);
-    return ok;
+    return ask_twice(ret, err);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values go from the terminal, a file or standard input straight into a request, never through argv
- * or the environment.  The terminal is asked on /dev/tty with echo off. */
+ * or the environment.  The terminal is asked on /dev/tty (hidden_line.h). */
 #include "cli/secret.h"
 
 #include "base/log.h"
-#include "crypto/hash.h"
+#include "cli/hidden_line.h"
 #include "json/write.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <termios.h>
 #include <unistd.h>
 
 bool secret_put(struct cli *cli, struct source *s, struct str name, struct str value,
@@ -47,71 +44,38 @@ bool secret_can_ask(void)
     return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
 }
 
-static void say(int tty, struct str text)
-{
-    if (write(tty, text.p, text.n) < 0)
-        return; /* a prompt that cannot be written is left out */
-}
-
-static bool read_line(int tty, struct buf *out, struct error *err)
-{
-    char byte = 0;
-
-    for (;;) {
-        ssize_t got = read(tty, &byte, 1);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return error_sys(err, ERR_BAD_INPUT, errno, "the secret cannot be read");
-        if (got == 0 || byte == '\n')
-            break;
-        if (!buf_try_add(out, &byte, 1))
-            return error_set(err, ERR_BAD_INPUT, "a secret has at most %u bytes",
-                             CONFIG_SECRET_BYTES_MAX);
-    }
-    return out->n || error_set(err, ERR_BAD_INPUT, "the secret is empty; give a value");
-}
-
 /* "Value of NAME (description): " */
-static void prompt(int tty, struct str name, struct str description)
+static void write_prompt(struct buf *out, struct str name, struct str description)
 {
-    struct buf text;
-
-    buf_init(&text, SIZE_MAX / 4);
-    buf_addf(&text, "Value of %.*s", STR_ARG(name));
+    buf_addf(out, "Value of %.*s", STR_ARG(name));
     if (description.n) {
-        buf_addz(&text, " (");
-        log_escape(&text, description, 200);
-        buf_addz(&text, ")");
+        buf_addz(out, " (");
+        log_escape(out, description, 200);
+        buf_addz(out, ")");
     }
-    buf_addz(&text, ", not shown: ");
-    say(tty, buf_str(&text));
-    buf_release(&text);
+    buf_addz(out, ", not shown: ");
 }
 
 bool secret_read_terminal(struct str name, struct str description, struct buf *out,
                           struct error *err)
 {
-    struct termios before, quiet;
-    int tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+    struct hidden_line line;
+    struct buf prompt;
 
-    if (tty < 0 || tcgetattr(tty, &before) != 0) {
-        if (tty >= 0)
-            close(tty);
+    if (!hidden_line_open(&line, err))
         return error_set(err, ERR_BAD_INPUT,
                          "there is no terminal to ask for %.*s on; use `holdfast secret set %.*s "
                          "--value-file FILE`",
                          STR_ARG(name), STR_ARG(name));
-    }
-    quiet = before;
-    quiet.c_lflag &= ~(tcflag_t)ECHO;
-    tcsetattr(tty, TCSAFLUSH, &quiet); /* before the prompt: it discards what was typed so far */
-    prompt(tty, name, description);
-    bool ok = read_line(tty, out, err);
-    tcsetattr(tty, TCSAFLUSH, &before);
-    say(tty, STR("\n"));
-    close(tty);
-    return ok;
+    buf_init(&prompt, SIZE_MAX / 4);
+    write_prompt(&prompt, name, description);
+    bool ok = hidden_line_ask(&line, buf_str(&prompt), out, err);
+    hidden_line_close(&line);
+    buf_release(&prompt);
+    if (!ok && err->code == ERR_TOO_LARGE)
+        return error_set(err, ERR_BAD_INPUT, "a secret has at most %u bytes",
+                         CONFIG_SECRET_BYTES_MAX);
+    return ok && (out->n || error_set(err, ERR_BAD_INPUT, "the secret is empty; give a value"));
 }
 
 bool secret_ask(struct cli *cli, struct str name, struct str description, struct error *err)

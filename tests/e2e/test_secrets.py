@@ -6,6 +6,7 @@ import pty
 import re
 import signal
 import subprocess
+import termios
 import time
 
 import pytest
@@ -285,6 +286,57 @@ def rest_of(fd, shown):
 def test_the_terminal_is_asked_without_echo(holdfast):
     one = holdfast(start=False)
     pid, fd, shown = terminal([BINARY, 'secret', 'set', 'TOKEN', '--data', one.data], dict(os.environ), [('not shown: ', CANARY)])
+    text = rest_of(fd, shown)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, text
+    assert CANARY not in text and 'TOKEN' in listed(one)
+
+
+def test_a_long_secret_is_taken_whole_from_the_terminal(holdfast, http_server):
+    """A line of the terminal in its usual mode ends at 4,095 bytes."""
+    one = holdfast(start=False)
+    value = CANARY + 'x' * 20000
+    command = [BINARY, 'secret', 'set', 'TOKEN', '--data', one.data]
+    pid, fd, shown = terminal(command, dict(os.environ), [('not shown: ', '')])
+    text = rest_of(fd, shown)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0 and 'is empty' in text
+    pid, fd, shown = terminal(command, dict(os.environ), [('not shown: ', 'x' * 65537)])
+    text = rest_of(fd, shown)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0 and '65536 bytes' in text
+    pid, fd, shown = terminal(command, dict(os.environ), [('not shown: ', 'typo\x15' + value + 'é\x7f')])
+    text = rest_of(fd, shown)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, text
+    assert CANARY not in text
+    web = http_server('web')
+    one.write_config({'mcpServers': {'web': web.entry(headers={'X-Long': '${secret:TOKEN}'})}})
+    one.start()
+    with one.client('/mcp/web') as client:
+        client.connect()
+        assert client.call('echo', {'text': 'x'}).result
+    assert any(f'"{value}"' in json.dumps(head) for head in web.record.heads())
+
+
+@pytest.mark.parametrize('end', [signal.SIGINT, signal.SIGTERM, signal.SIGTSTP])
+def test_a_signal_at_the_prompt_leaves_a_terminal_with_echo(holdfast, end):
+    one = holdfast(start=False)
+
+    def echoes():
+        return bool(termios.tcgetattr(fd)[3] & termios.ECHO and termios.tcgetattr(fd)[3] & termios.ICANON)
+    pid, fd, shown = terminal([BINARY, 'secret', 'set', 'TOKEN', '--data', one.data], dict(os.environ), [])
+    while b'not shown: ' not in shown:
+        shown += os.read(fd, 4096)
+    assert not echoes()
+    if end == signal.SIGINT:
+        os.write(fd, b'abc\x03')
+    else:
+        os.kill(pid, end)
+    if end != signal.SIGTSTP:
+        assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == end and echoes()
+        os.close(fd)
+        return
+    shown = b''                                                  # nobody could wake the leader of a session, so it is not stopped
+    while b'not shown: ' not in shown:
+        shown += os.read(fd, 4096)
+    os.write(fd, CANARY.encode() + b'\n')
     text = rest_of(fd, shown)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, text
     assert CANARY not in text and 'TOKEN' in listed(one)
