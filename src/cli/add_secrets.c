@@ -99,16 +99,22 @@ static void without_place(struct error *err, const char *file)
     memmove(err->text, p, strlen(p) + 1);
 }
 
-bool add_secrets_parse(struct cli *cli, const char *server, struct str entry, struct config **ret,
-                       struct error *err)
+static bool parse_entry(struct cli *cli, const char *server, struct str entry, bool is_for_edit,
+                        struct config **ret, struct error *err)
 {
     static const char file[] = "the new server";
 
     if (config_parse(add_secrets_config(cli, server, entry), str_of(file),
-                     &(struct config_source){0}, ret, err))
+                     &(struct config_source){.is_for_edit = is_for_edit}, ret, err))
         return true;
     without_place(err, file);
     return false;
+}
+
+bool add_secrets_parse(struct cli *cli, const char *server, struct str entry, struct config **ret,
+                       struct error *err)
+{
+    return parse_entry(cli, server, entry, false, ret, err);
 }
 
 /* The references that the entry came with. */
@@ -118,7 +124,7 @@ static bool take_references(struct cli *cli, const char *server, struct str entr
     struct config *c;
     bool ok = true;
 
-    if (!add_secrets_parse(cli, server, entry, &c, err))
+    if (!parse_entry(cli, server, entry, true, &c, err))
         return false;
     for (size_t i = 0; i < c->n_servers && ok; i++) {
         if (!str_eq(c->servers[i].name, str_of(server)))

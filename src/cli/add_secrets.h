@@ -24,7 +24,8 @@ must_check bool add_secrets_take(struct cli *cli, const char *server, struct str
                                  struct add_secrets *ret, struct error *err);
 /* In the running Holdfast, or in the data directory. */
 must_check bool add_secrets_store(struct cli *cli, const struct add_secrets *s, struct error *err);
-/* Reads the entry as Holdfast would read it.  An error names no place. */
+/* Reads the entry as Holdfast would read it, with the variables of this environment.  An error names
+ * no place. */
 must_check bool add_secrets_parse(struct cli *cli, const char *server, struct str entry,
                                   struct config **ret, struct error *err);
 /* {"mcpServers": {server: entry}}, in cli->mem. */

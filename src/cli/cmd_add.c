@@ -12,6 +12,7 @@
 #include "cli/add_secrets.h"
 #include "cli/config_file.h"
 #include "cli/trial.h"
+#include "config/config.h"
 #include "config/snippet.h"
 #include "json/write.h"
 
@@ -159,7 +160,7 @@ static bool make_entry(struct add *a, struct error *err)
 
 static bool check_name(struct add *a, struct error *err)
 {
-    struct str path[] = {STR("mcpServers"), str_of(a->name)};
+    struct str path[] = {config_file_servers(a->cli, &a->file), str_of(a->name)};
 
     return !config_file_has(a->cli, &a->file, path, 2) || cli_flag(a->cli, "--replace") ||
            error_set(err, ERR_CONFLICT,
@@ -168,12 +169,26 @@ static bool check_name(struct add *a, struct error *err)
                      STR_ARG(a->file.path), a->name, a->name);
 }
 
+/* Whether this environment has the variables that the server uses. */
+static bool is_complete(struct add *a, struct str entry, struct error *err)
+{
+    struct config *config;
+
+    if (!add_secrets_parse(a->cli, a->name, entry, &config, err))
+        return false;
+    config_unref(config);
+    return true;
+}
+
 static bool try_server(struct add *a, struct error *err)
 {
     struct str entry = a->secrets.for_trial;
 
     if (cli_flag(a->cli, "--no-check") || !entry.p)
         return true;
+    if (!is_complete(a, entry, err))
+        return error_wrap(err, "%.64s was not added (add it all the same with --no-check)",
+                          a->name);
     a->was_tried = true;
     if (trial_run(a->cli, str_of(a->name), add_secrets_config(a->cli, a->name, entry), &a->found,
                   err))
@@ -186,7 +201,7 @@ static bool try_server(struct add *a, struct error *err)
 /* The secrets first: a Holdfast that reads the file finds them. */
 static bool add_server(struct add *a, struct error *err)
 {
-    struct str path[] = {STR("mcpServers"), str_of(a->name)};
+    struct str path[] = {config_file_servers(a->cli, &a->file), str_of(a->name)};
 
     return add_entry_locate(a->entry, str_of(getenv("PATH")), a->cli->mem, &a->entry, &a->program,
                             err) &&

@@ -118,7 +118,7 @@ static struct str our_entry(struct import *im, struct str name)
         text = str_n(text.p + 3, text.n - 3);
     if (!text.n || !js_parse(text, &js_limits_config, mem, &doc, NULL))
         return STR_NONE;
-    v = js_get(&doc, js_get(&doc, js_root(&doc), STR("mcpServers")), name);
+    v = js_get(&doc, js_get(&doc, js_root(&doc), config_file_servers(im->cli, &im->file)), name);
     if (!v)
         return STR_NONE;
     buf_init_secret(&out, SIZE_MAX);
@@ -313,7 +313,7 @@ static size_t count(const struct import *im)
 /* The secrets first: a Holdfast that reads the file finds them. */
 static bool take_one(struct import *im, struct found *f, struct error *err)
 {
-    struct str path[] = {STR("mcpServers"), f->name};
+    struct str path[] = {config_file_servers(im->cli, &im->file), f->name};
 
     return add_secrets_take(im->cli, arena_dup(im->cli->mem, f->name).p, f->entry, &f->secrets,
                             err) &&

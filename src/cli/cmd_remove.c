@@ -17,7 +17,7 @@ static bool no_such_server(struct cli *cli, const struct config_file *f, const c
     struct config *config = NULL;
     struct error ignored;
 
-    if (f->text.p && config_parse(f->text, f->path, &(struct config_source){0}, &config, &ignored))
+    if (f->text.p && config_file_parse(f, &config, &ignored))
         for (size_t i = 0; i < config->n_servers; i++)
             if (config->servers[i].kind != SERVER_BUILTIN)
                 cli_nearest_offer(&near, arena_dup(cli->mem, config->servers[i].name).p);
@@ -79,8 +79,7 @@ static struct config *parsed(const struct config_file *f)
     struct config *config = NULL;
     struct error ignored;
 
-    if (!f->text.p ||
-        !config_parse(f->text, f->path, &(struct config_source){0}, &config, &ignored))
+    if (!f->text.p || !config_file_parse(f, &config, &ignored))
         return NULL;
     return config;
 }
@@ -95,9 +94,9 @@ int cmd_remove(struct cli *cli)
 
     if (cli->n_args != 1)
         return cli_usage(cli, "remove takes the name of one server");
-    struct str path[] = {STR("mcpServers"), str_of(cli->args[0])};
     if (!config_file_open(cli, &file, &err))
         return cli_fail(cli, &err);
+    struct str path[] = {config_file_servers(cli, &file), str_of(cli->args[0])};
     if (!config_file_has(cli, &file, path, 2)) {
         (void)no_such_server(cli, &file, cli->args[0], &err);
         return cli_fail(cli, &err);

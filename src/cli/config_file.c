@@ -23,12 +23,18 @@ static struct config_source source_of(const struct cli *cli)
     return (struct config_source){.file = str_of(cli_flag(cli, "--config"))};
 }
 
-/* Whether `holdfast up` could use the text. */
+bool config_file_parse(const struct config_file *f, struct config **ret, struct error *err)
+{
+    return config_parse(f->text, f->path, &(struct config_source){.is_for_edit = true}, ret, err);
+}
+
+/* Whether `holdfast up` could use the text, as far as its own environment does not matter. */
 static bool is_usable(struct str text, struct str path, struct error *err)
 {
+    struct config_file f = {path, text};
     struct config *parsed;
 
-    if (!config_parse(text, path, &(struct config_source){0}, &parsed, err))
+    if (!config_file_parse(&f, &parsed, err))
         return false;
     config_unref(parsed);
     return true;
@@ -44,12 +50,30 @@ bool config_file_open(struct cli *cli, struct config_file *ret, struct error *er
            error_wrap(err, "the configuration has a mistake; correct it first");
 }
 
+/* The file may begin with a byte order mark, as some editors write it. */
+static bool parse_json(struct cli *cli, struct str text, struct js_doc *ret)
+{
+    if (str_starts(text, STR("\xef\xbb\xbf")))
+        text = str_n(text.p + 3, text.n - 3);
+    return text.p && js_parse(text, &js_limits_config, cli->mem, ret, NULL);
+}
+
+struct str config_file_servers(struct cli *cli, const struct config_file *f)
+{
+    struct js_doc doc;
+
+    if (parse_json(cli, f->text, &doc) && js_get(&doc, js_root(&doc), STR("servers")) &&
+        !js_get(&doc, js_root(&doc), STR("mcpServers")))
+        return STR("servers");
+    return STR("mcpServers");
+}
+
 /* The bytes of the member; absent: there is no such member. */
 static struct str member_of(struct cli *cli, struct str text, const struct str *path, size_t n)
 {
     struct js_doc doc;
 
-    if (!text.p || !js_parse(text, &js_limits_config, cli->mem, &doc, NULL))
+    if (!parse_json(cli, text, &doc))
         return STR_NONE;
     const struct js_node *v = js_root(&doc);
     for (size_t i = 0; v && i < n; i++)

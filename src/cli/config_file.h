@@ -5,6 +5,7 @@
 #define HOLDFAST_CLI_CONFIG_FILE_H
 
 #include "cli/cli.h"
+#include "config/config.h"
 
 struct config_file {
     struct str path;
@@ -14,6 +15,12 @@ struct config_file {
 /* By --config, HOLDFAST_CONFIG or the search of the configuration.  A file that Holdfast could not
  * read as it is is refused, because a change would hide the mistake.  *ret is in cli->mem. */
 must_check bool config_file_open(struct cli *cli, struct config_file *ret, struct error *err);
+/* Reads the file for an edit (is_for_edit).  The caller gets one reference. */
+must_check bool config_file_parse(const struct config_file *f, struct config **ret,
+                                  struct error *err);
+/* The key of the object that holds the servers: "servers" if the file writes it as VS Code does, else
+ * "mcpServers". */
+struct str config_file_servers(struct cli *cli, const struct config_file *f);
 /* Whether the file has the member at this path of keys. */
 bool config_file_has(struct cli *cli, const struct config_file *f, const struct str *path,
                      size_t n);

@@ -115,10 +115,18 @@ static bool read_root(const struct js_binding *b, struct error *err)
     return true;
 }
 
-static bool read_text(struct config *c, struct str text, struct str file, struct error *err)
+/* A value that is known only in the environment of the service cannot be checked here. */
+static bool is_unexpanded(const struct js_binding *b, const struct js_node *at)
+{
+    return at == reading_of(b)->unexpanded;
+}
+
+/* *ret_is_known is false if a value stays unexpanded. */
+static bool read_text(struct config *c, struct str text, struct str file, bool is_for_edit,
+                      bool *ret_is_known, struct error *err)
 {
     struct arena *scratch = arena_new(DOCUMENT_MAX);
-    struct reading r = {.config = c};
+    struct reading r = {.config = c, .is_for_edit = is_for_edit};
     struct js_fault fault;
     struct js_doc doc;
     struct js_binding b = {.mem = c->mem,
@@ -126,7 +134,8 @@ static bool read_text(struct config *c, struct str text, struct str file, struct
                            .code = ERR_CONFIG,
                            .null_is_absent = true,
                            .seen = note_seen,
-                           .text = expand_text};
+                           .text = expand_text,
+                           .forgives = is_unexpanded};
     bool ok;
 
     r.notes_end = &r.notes;
@@ -139,6 +148,7 @@ static bool read_text(struct config *c, struct str text, struct str file, struct
     ok = ok && profiles_finish(&b, err);
     if (ok)
         notes_finish(&r);
+    *ret_is_known = !r.unexpanded;
     arena_free(scratch);
     return ok;
 }
@@ -165,9 +175,10 @@ bool config_parse(struct str text, struct str file, const struct config_source *
         text = str_n(text.p + 3, text.n - 3);
     c = config_new();
     c->file = arena_dup(c->mem, file);
-    if (!(text.p == NULL || read_text(c, text, file, err)) || !apply_flags(c, source, err) ||
-        !issuers_finish(c, err) ||
-        (!exposure_check(c, err) &&
+    bool is_for_edit = source && source->is_for_edit, is_known = true;
+    if (!(text.p == NULL || read_text(c, text, file, is_for_edit, &is_known, err)) ||
+        !apply_flags(c, source, err) || !issuers_finish(c, err) ||
+        (is_known && !exposure_check(c, err) &&
          !(file.p && error_wrap(err, "%.*s", STR_ARG(c->listen_at.p ? c->listen_at : file))))) {
         config_unref(c);
         return false;

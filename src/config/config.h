@@ -275,6 +275,10 @@ struct config_source {
     struct str file;   /* --config; absent: HOLDFAST_CONFIG, or the search of load.c */
     struct str listen; /* --listen; absent: use the file's value */
     bool must_exist;   /* the path was set by --config or HOLDFAST_CONFIG */
+    /* For a command that changes the file: variables and credentials stay as they are written, an
+     * envFile is not read, and what depends on them is not checked, because the service has another
+     * environment than the command.  Such a configuration is not run. */
+    bool is_for_edit;
 };
 /* Finds, reads, expands and checks the configuration.  Errors are ERR_CONFIG and name
  * file:line:column and the nearest valid key.  The caller gets one reference. */

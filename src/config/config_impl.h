@@ -54,8 +54,11 @@ struct context_placeholders {
 
 struct reading {
     struct config *config;
-    struct str server;          /* the entry being read, for messages; absent outside of entries */
-    size_t expanded;            /* bytes of values that contained a variable */
+    struct str server; /* the entry being read, for messages; absent outside of entries */
+    size_t expanded;   /* bytes of values that contained a variable */
+    bool is_for_edit;  /* as in struct config_source */
+    /* The last value with a variable that stays as it is written; NULL: there is none. */
+    const struct js_node *unexpanded;
     struct secret_use *secrets; /* of the entry being read */
     size_t n_secrets;
     /* Of the value being read; NULL when the value may not contain placeholders. */
@@ -310,6 +313,8 @@ void note_seen(const struct js_binding *b, const struct js_field *f, const struc
 void notes_finish(struct reading *r);
 
 /* credential.c */
+/* A plain file name that cannot lead to another directory. */
+bool credential_is_name(struct str name);
 /* Appends the content of a credential.  Returns NULL, or the reason of the failure. */
 const char *credential_add(struct str name, struct buf *out) must_check;
 /* If `name` usually holds a secret, records that the file contains the value `v` literally. */

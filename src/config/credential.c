@@ -14,8 +14,7 @@
 
 #define NAME_MOST 255 /* the maximum of systemd */
 
-/* A plain file name that cannot lead to another directory. */
-static bool is_credential_name(struct str s)
+bool credential_is_name(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
@@ -49,7 +48,7 @@ const char *credential_add(struct str name, struct buf *out)
     char path[PATH_MAX];
     struct stat st;
 
-    if (!is_credential_name(name))
+    if (!credential_is_name(name))
         return "is not the name of a credential; write ${credential:NAME} with a plain file name";
     if (!dir || !*dir)
         return "cannot be read, because CREDENTIALS_DIRECTORY is not set; start Holdfast as a "

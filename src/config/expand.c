@@ -13,6 +13,8 @@
  *   ${context:KEY}              stays a placeholder (context.c)
  *   $${                         a literal ${
  *
+ * A reading for an edit leaves variables and credentials as they are written.
+ *
  * Values are not expanded again, so a value cannot name another variable.  An unset variable is an
  * error: starting a server with half of its credentials is worse than not starting it. */
 #include "config/config_impl.h"
@@ -83,9 +85,19 @@ static bool too_long(const struct js_binding *b, const struct js_node *v, struct
                  STR("a variable"));
 }
 
-static bool expand_credential(const struct js_binding *b, const struct js_node *v, struct str name,
-                              struct buf *out, struct error *err)
+static bool leave_unexpanded(const struct js_binding *b, const struct js_node *v, struct str text,
+                             struct buf *out, struct error *err)
 {
+    reading_of(b)->unexpanded = v;
+    return buf_try_add(out, text.p, text.n) || too_long(b, v, err);
+}
+
+/* `whole`: with the braces. */
+static bool expand_credential(const struct js_binding *b, const struct js_node *v, struct str whole,
+                              struct str name, struct buf *out, struct error *err)
+{
+    if (reading_of(b)->is_for_edit && credential_is_name(name))
+        return leave_unexpanded(b, v, whole, out, err);
     const char *wrong = credential_add(name, out);
 
     return !wrong ||
@@ -176,7 +188,7 @@ static bool expand_one(const struct js_binding *b, const struct js_node *v, stru
     struct str inside = str_n(rest->p + 2, end - 2), whole = *rest;
     if (str_starts(inside, STR(CREDENTIAL_PREFIX))) {
         *rest = str_n(whole.p + end + 1, whole.n - end - 1);
-        return expand_credential(b, v,
+        return expand_credential(b, v, str_n(whole.p, end + 1),
                                  str_n(inside.p + sizeof(CREDENTIAL_PREFIX) - 1,
                                        inside.n - (sizeof(CREDENTIAL_PREFIX) - 1)),
                                  out, err);
@@ -204,6 +216,10 @@ static bool expand_one(const struct js_binding *b, const struct js_node *v, stru
     }
     if (!parse_variable(inside, &var))
         return fault(b, v, err, foreign_words(inside), str_n(rest->p, end + 1));
+    if (reading_of(b)->is_for_edit) {
+        *rest = str_n(whole.p + end + 1, whole.n - end - 1);
+        return leave_unexpanded(b, v, str_n(whole.p, end + 1), out, err);
+    }
     memcpy(name, var.name.p, var.name.n);
     name[var.name.n] = '\0';
     value = str_of(getenv(name));

@@ -179,7 +179,8 @@ static bool read_entry(const struct js_binding *b, const struct js_node *key, st
     if (!js_bind(b, entry, server_fields, &draft, err))
         return false;
     draft.server.env_file = expand_home(draft.server.env_file, b->mem);
-    if (draft.server.env_file.p && !env_file_read(b, draft.env_file_at, &draft.server, err))
+    if (draft.server.env_file.p && !r->is_for_edit &&
+        !env_file_read(b, draft.env_file_at, &draft.server, err))
         return false;
     if (!draft.server.command.p == !draft.server.url.p)
         return js_bind_fault(b, key, err, "server \"%.*s\" needs \"command\" or \"url\"%s",

@@ -216,7 +216,8 @@ bool option_read_url(const struct js_binding *b, const struct js_field *f, const
     if (!field_string(b, f, v, &url, err))
         return false;
     /* With a secret in it, it is checked when the secret is known. */
-    complaint = secret_has_reference(url) ? NULL : value_url_complaint(url);
+    bool is_known = !secret_has_reference(url) && reading_of(b)->unexpanded != v;
+    complaint = is_known ? value_url_complaint(url) : NULL;
     if (complaint)
         return js_bind_fault(b, v, err, "\"%s\" %s", f->name, complaint);
     if (((struct str *)place)->p)

@@ -197,9 +197,9 @@ static bool refuse(const struct js_binding *b, const struct js_field *f, const s
 
     buf_init(&expected, SIZE_MAX);
     describe_expected(f, &expected);
-    js_bind_fault(b, at, err, "\"%s\" must be %s", f->name, expected.p);
+    bool forgiven = js_bind_fault(b, at, err, "\"%s\" must be %s", f->name, expected.p);
     buf_release(&expected);
-    return false;
+    return forgiven;
 }
 
 bool js_bind_fault(const struct js_binding *b, const struct js_node *at, struct error *err,
@@ -209,6 +209,8 @@ bool js_bind_fault(const struct js_binding *b, const struct js_node *at, struct 
     unsigned line, column;
     va_list args;
 
+    if (b->forgives && at && b->forgives(b, at))
+        return true;
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);

@@ -73,7 +73,10 @@ struct js_binding {
      * or reject it.  Not called for keys and ignored values.  May be NULL. */
     bool (*text)(const struct js_binding *b, const struct js_node *value, struct str *text,
                  struct error *err);
-    void *user; /* for `read`, `seen` and `text` */
+    /* Whether a fault of this value is passed over: it is not known yet.  The value counts as not
+     * given then.  May be NULL. */
+    bool (*forgives)(const struct js_binding *b, const struct js_node *at);
+    void *user; /* for `read`, `seen`, `text` and `forgives` */
 };
 
 /* Reads `object` into `dest`.  Absent fields keep their value in `dest`.  On failure `dest` may be
@@ -87,7 +90,8 @@ void js_bind_defaults(const struct js_field *fields, void *dest, struct arena *m
  * commas.  JS_BIND_OBJECT and JS_BIND_CUSTOM cannot be given this way. */
 must_check bool js_bind_text(const struct js_field *field, struct str text, void *dest,
                              struct arena *mem, enum err_code code, struct error *err);
-/* error_set() with "file:line:column: " of `at` before the text. */
+/* error_set() with "file:line:column: " of `at` before the text.  Returns false, or true without an
+ * error if the binding forgives the fault. */
 bool js_bind_fault(const struct js_binding *b, const struct js_node *at, struct error *err,
                    const char *fmt, ...) printf_like(4, 5);
 /* The message for a failed parse, in the same form. */

@@ -248,6 +248,50 @@ def test_add__to_a_file_with_a_mistake_names_the_place_and_writes_nothing(shell)
     assert shell.text() == '{ "mcpServers": { "x": { "comand": "y" } } }'
 
 
+def test_add__and_remove_keep_a_byte_order_mark(shell):
+    shell.write('\ufeff' + COMMENTED)
+    done = shell.run('add', 'first', '--no-check', '--', '/bin/true')
+    assert done.returncode == 6 and '--replace' in done.stderr
+    assert shell.run('add', 'second', '--no-check', '--', '/bin/true').returncode == 0
+    assert shell.run('remove', 'second').returncode == 0
+    assert shell.text() == '\ufeff' + COMMENTED
+    assert shell.run('remove', 'first').returncode == 0
+
+
+def test_add__and_remove_edit_a_file_that_says_servers(shell):
+    text = '{\n  "servers": {\n    "first": { "type": "stdio", "command": "/bin/cat" }\n  }\n}\n'
+    shell.write(text)
+    assert shell.run('add', 'first', '--no-check', '--', '/bin/true').returncode == 6
+    done = shell.run('add', 'second', '--no-check', '--', '/bin/true')
+    assert done.returncode == 0, done.stderr
+    assert list(json.loads(shell.text())) == ['servers'] and 'second' in json.loads(shell.text())['servers']
+    assert shell.run('remove', 'second').returncode == 0
+    assert shell.text() == text
+
+
+SERVICE = '''{
+  "mcpServers": {
+    "first": { "command": "/bin/cat", "env": { "KEY": "${credential:key}", "URL": "${NOT_SET_HERE}" }, "envFile": "/nonexistent" },
+  },
+  "holdfast": { "listen": "127.0.0.1:${NOT_SET_HERE}" },
+}
+'''
+
+
+def test_add__and_remove_edit_a_file_for_another_environment(shell):
+    """The service has credentials and variables that the shell of an administrator has not."""
+    shell.write(SERVICE)
+    done = shell.run('add', 'second', '--no-check', '-e', 'T=${NOT_SET_HERE}', '-e', 'API_KEY=canary-31', '--', '/bin/true')
+    assert done.returncode == 0, done.stderr
+    assert '"T": "${NOT_SET_HERE}"' in shell.text() and shell.files_with('canary-31') == []
+    done = shell.run('remove', 'second')
+    assert done.returncode == 0 and 'its secrets' in done.stderr, done.stderr
+    assert shell.text() == SERVICE
+    done = shell.run('add', 'second', '-e', 'T=${NOT_SET_HERE}', '--', '/bin/cat')
+    assert done.returncode == 7 and 'NOT_SET_HERE is not set' in done.stderr and '--no-check' in done.stderr
+    assert shell.text() == SERVICE
+
+
 def test_add__of_many_at_once_loses_none(shell):
     names = [f's{i}' for i in range(12)]
     shell.write(COMMENTED)

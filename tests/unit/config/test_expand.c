@@ -238,3 +238,47 @@ TEST(test_expand__what_only_an_editor_knows_is_refused_with_words)
     }
     done();
 }
+
+/* Readings for an edit. */
+
+static bool parse_for_edit(const char *text)
+{
+    config_unref(config);
+    config = NULL;
+    unsetenv("HF_TEST_UNSET");
+    unsetenv("CREDENTIALS_DIRECTORY");
+    return config_parse(str_of(text), STR("h.json"), &(struct config_source){.is_for_edit = true},
+                        &config, &err);
+}
+
+TEST(test_expand__an_edit_leaves_variables_and_credentials)
+{
+    assert_true(parse_for_edit(
+        "{\"mcpServers\":{\"x\":{\"command\":\"${HF_TEST_UNSET}/bin\",\"env\":{\"A\":"
+        "\"${credential:c}\",\"B\":\"${secret:b}\"},\"envFile\":\"/no/such/file\",\"timeout\":"
+        "\"${HF_TEST_UNSET}\"},\"y\":{\"url\":\"${HF_TEST_UNSET}\",\"headers\":{\"A\":\"Bearer "
+        "${HF_TEST_UNSET}\"}}},\"holdfast\":{\"listen\":\"0.0.0.0:${HF_TEST_UNSET}\",\"auth\":"
+        "\"${HF_TEST_UNSET}\",\"origins\":[\"${HF_TEST_UNSET}\"],\"session\":{\"cache\":{\"ttl\":"
+        "\"${HF_TEST_UNSET}\"}}}}"));
+    assert_str(config->servers[0].command, "${HF_TEST_UNSET}/bin");
+    assert_str(config->servers[0].env[0].value, "${credential:c}");
+    assert_int_equal(config->servers[0].n_secrets, 1);
+    assert_str(config->servers[1].url, "${HF_TEST_UNSET}");
+    done();
+}
+
+TEST(test_expand__an_edit_still_finds_mistakes)
+{
+    static const char *const texts[] = {
+        "{\"mcpServers\":{\"x\":{\"command\":\"${not a name}\"}}}",
+        "{\"mcpServers\":{\"x\":{\"command\":\"${credential:a/b}\"}}}",
+        "{\"mcpServers\":{\"x\":{\"command\":\"${A}\",\"comand\":\"b\"}}}",
+        "{\"mcpServers\":{\"a__b\":{\"command\":\"${A}\"}}}",
+        "{\"mcpServers\":{\"x\":{\"url\":\"ftp://a\"},\"y\":{\"command\":\"${A}\"}}}",
+        "{\"holdfast\":{\"listen\":\"0.0.0.0:1\"}}",
+    };
+
+    for (size_t i = 0; i < countof(texts); i++)
+        assert_false(parse_for_edit(texts[i]));
+    done();
+}
