@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define SNIPPET_MAX (1u << 20) /* bytes; as long as a configuration may be */
+#define SHOWN_MAX 4096         /* bytes of a path */
 
 struct add {
     struct cli *cli;
@@ -276,8 +277,13 @@ static void print_found(const struct add *a, struct buf *out)
     } else {
         buf_addz(out, "added without a trial\n");
     }
-    if (a->program.p && cli->n_args > 1 && !str_eq(a->program, str_of(cli->args[1])))
-        buf_addf(out, "  %s → %.*s\n", cli->args[1], STR_ARG(a->program));
+    if (a->program.p && cli->n_args > 1 && !str_eq(a->program, str_of(cli->args[1]))) {
+        buf_addz(out, "  ");
+        log_escape(out, str_of(cli->args[1]), SHOWN_MAX);
+        buf_addz(out, " → ");
+        log_escape(out, a->program, SHOWN_MAX);
+        buf_addc(out, '\n');
+    }
     if (a->note.p)
         buf_addf(out, "  %.*s\n", STR_ARG(a->note));
     print_secrets(a, out);
@@ -394,7 +400,8 @@ int cmd_add(struct cli *cli)
     if (out.n) {
         struct str reload = config_file_reload(cli, &a.file);
         if (!cli_flag(cli, "--json")) {
-            buf_addf(&out, "  written to %.*s", STR_ARG(a.file.path));
+            buf_addz(&out, "  written to ");
+            log_escape(&out, a.file.path, SHOWN_MAX);
             if (reload.p)
                 buf_addf(&out, "\n  %.*s", STR_ARG(reload));
             buf_addz(&out, "\n  next: holdfast connect claude-code, or another client");

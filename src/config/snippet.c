@@ -4,12 +4,14 @@
  * TOML becomes JSON first. */
 #include "config/snippet.h"
 
+#include "base/log.h"
 #include "config/config_impl.h"
 #include "config/toml.h"
 #include "json/read.h"
 #include "json/write.h"
 
 #define SERVERS_MAX 1000
+#define NOTE_NAME_MAX 64 /* bytes */
 
 struct snippet {
     struct arena *mem;
@@ -80,7 +82,7 @@ static bool is_header_of_codex(struct str key)
 static void add_note(struct buf *note, struct str key)
 {
     buf_addz(note, note->n ? ", " : "left out: ");
-    buf_addstr(note, str_cut(key, 64));
+    log_escape(note, key, NOTE_NAME_MAX);
 }
 
 /* One entry in Holdfast's form. */
@@ -139,8 +141,11 @@ static void add_server(struct snippet *s, struct str name, const struct js_node 
     buf_init(&note, SIZE_MAX);
     *server = (struct snippet_server){.json = entry_json(s, entry, &note)};
     server->name = name.p ? name_for_us(name, s->mem) : STR_NONE;
-    if (name.p && !str_eq(server->name, name))
-        buf_addf(&note, "%swas named \"%.*s\"", note.n ? "; " : "", STR_ARG(str_cut(name, 64)));
+    if (name.p && !str_eq(server->name, name)) {
+        buf_addf(&note, "%swas named \"", note.n ? "; " : "");
+        log_escape(&note, name, NOTE_NAME_MAX);
+        buf_addc(&note, '"');
+    }
     server->note = note.n ? arena_dup(s->mem, buf_str(&note)) : STR_NONE;
     buf_release(&note);
 }

@@ -9,7 +9,8 @@
 struct snippet_server {
     struct str name; /* absent: the text was one entry without a name */
     struct str json; /* an entry of "mcpServers" of Holdfast */
-    struct str note; /* what was left out or changed, for people; absent: nothing */
+    /* What was left out or changed, for people, safe for a terminal; absent: nothing. */
+    struct str note;
 };
 
 /* Accepts {"mcpServers": {…}}, {"servers": {…}} of VS Code (also inside "mcp"), {"NAME": {…}},

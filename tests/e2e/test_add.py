@@ -168,6 +168,12 @@ def test_add__takes_what_people_paste(shell, kind):
     assert shell.files_with('canary-9') == []
 
 
+def test_add__of_a_snippet_writes_no_control_character(shell):
+    done = shell.run('add', '--no-check', stdin=json.dumps({'mcpServers': {'a\x1b]0;pwned\x07': {'command': '/bin/true', 'k\x9b2J': 1}}}))
+    assert done.returncode == 0 and 'pwned' in done.stdout, done.stderr
+    assert not {c for c in done.stdout + done.stderr if (ord(c) < 32 and c != '\n') or 0x7f <= ord(c) < 0xa0}
+
+
 def test_add__of_one_pasted_entry_takes_a_name(shell):
     done = shell.run('add', '--no-check', stdin='{"command": "/bin/true"}')
     assert done.returncode == 2 and 'holdfast add NAME' in done.stderr

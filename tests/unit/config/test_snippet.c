@@ -109,3 +109,14 @@ TEST(test_snippet__mistakes_are_named)
     assert_int_equal(err.code, ERR_CONFIG);
     done();
 }
+
+TEST(test_snippet__a_note_cannot_steer_the_terminal)
+{
+    assert_true(take("{\"mcpServers\":{\"a\\u001b]0;pwned\\u0007\":{\"command\":\"x\","
+                     "\"\\u009bk\":1}}}"));
+    for (size_t i = 0; i < servers[0].note.n; i++)
+        assert_true(servers[0].note.p[i] >= ' ' && servers[0].note.p[i] < 0x7f);
+    assert_null(memchr(servers[0].name.p, '\033', servers[0].name.n));
+    assert_non_null(memmem(servers[0].note.p, servers[0].note.n, "pwned", 5));
+    done();
+}
