@@ -3,11 +3,15 @@
  * the store. */
 #include "cli/cli.h"
 
+#include "base/log.h"
 #include "cli/config_file.h"
 #include "cli/secret.h"
 #include "config/config.h"
+#include "json/write.h"
 
 #include <stdio.h>
+
+#define NAME_SHOWN_MAX 64
 
 /* ERR_NOT_FOUND, with the nearest server of the file. */
 static bool no_such_server(struct cli *cli, const struct config_file *f, const char *name,
@@ -70,8 +74,9 @@ static bool remove_secrets(struct cli *cli, const struct str *names, size_t n, s
     for (size_t i = 0; i < n && ok; i++)
         ok = secret_remove(cli, &source, names[i], err) || err->code == ERR_NOT_FOUND;
     source_close(&source);
-    return ok || error_wrap(err, "the server is removed, but not its secrets; remove them with "
-                                 "`holdfast secret remove`");
+    return ok ||
+           error_wrap(err, "the secrets of the server are still in the store; remove them with "
+                           "`holdfast secret remove`");
 }
 
 static struct config *parsed(const struct config_file *f)
@@ -82,6 +87,44 @@ static struct config *parsed(const struct config_file *f)
     if (!f->text.p || !config_file_parse(f, &config, &ignored))
         return NULL;
     return config;
+}
+
+static int report(struct cli *cli, const struct config_file *f, struct str reload,
+                  bool has_removed_secrets)
+{
+    struct js_writer w;
+    struct buf out;
+    int status = 0;
+
+    buf_init(&out, SIZE_MAX / 4);
+    if (cli_flag(cli, "--json")) {
+        js_begin(&w, &out);
+        js_object(&w);
+        js_kv_string(&w, "server", str_of(cli->args[0]));
+        js_kv_bool(&w, "removed", true);
+        js_object_end(&w);
+        status = cli_print(cli, &out);
+    } else {
+        buf_addz(&out, "removed ");
+        log_escape(&out, str_of(cli->args[0]), NAME_SHOWN_MAX);
+        buf_addf(&out, " from %.*s%s%s%.*s", STR_ARG(f->path),
+                 has_removed_secrets ? ", and its secrets from the store" : "",
+                 reload.p ? "; " : "", STR_ARG(reload));
+        fprintf(stderr, "%s\n", out.p);
+    }
+    buf_release(&out);
+    return status;
+}
+
+/* The running Holdfast stops the server before its secrets go, and also if they cannot be removed. */
+static int finish(struct cli *cli, const struct config_file *f, const struct str *secrets, size_t n)
+{
+    struct str reload = config_file_reload(cli, f);
+    struct error err;
+    bool ok = remove_secrets(cli, secrets, n, &err);
+    int status = report(cli, f, reload, ok && n);
+
+    return ok ? status : cli_fail(cli, &err);
 }
 
 int cmd_remove(struct cli *cli)
@@ -111,14 +154,5 @@ int cmd_remove(struct cli *cli)
         n = orphans(cli, before, after, &secrets);
     config_unref(before);
     config_unref(after);
-    if (!remove_secrets(cli, secrets, n, &err))
-        return cli_fail(cli, &err);
-    struct str reload = config_file_reload(cli, &file);
-    if (cli_flag(cli, "--json")) {
-        printf("{\"server\":\"%s\",\"removed\":true}\n", cli->args[0]);
-        return 0;
-    }
-    fprintf(stderr, "removed %s from %.*s%s%s%.*s\n", cli->args[0], STR_ARG(file.path),
-            n ? ", and its secrets from the store" : "", reload.p ? "; " : "", STR_ARG(reload));
-    return 0;
+    return finish(cli, &file, secrets, n);
 }

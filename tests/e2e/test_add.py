@@ -329,6 +329,14 @@ def test_add__makes_a_running_holdfast_read_the_file_again(holdfast, stdio_serve
     wait_for(lambda: hf.client('/mcp/rec').rpc('tools/list').status == 404, 'the server to be gone')
 
 
+def test_remove__says_what_it_did_when_the_secrets_stay(shell):
+    shell.write('{"mcpServers": {"x": {"command": "/bin/cat", "env": {"T": "${secret:x.T}"}}}}')
+    shell.env['DATABASE_URL'] = 'postgres://127.0.0.1:1/none'
+    done = shell.run('remove', 'x')
+    assert done.returncode not in (0, 1) and 'removed x from ' in done.stderr and '`holdfast secret remove`' in done.stderr, done.stderr
+    assert 'its secrets from the store' not in done.stderr and json.loads(shell.text()) == {'mcpServers': {}}
+
+
 def test_remove__of_an_unknown_server_names_the_nearest(shell):
     shell.write(COMMENTED)
     done = shell.run('remove', 'frist')
