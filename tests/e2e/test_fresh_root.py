@@ -170,7 +170,7 @@ def test_an_administrator_adds_a_server_to_the_running_service(root, service):
     service.start()
     # The server writes there, tried by root first and run by the service then.
     root.ok('sh', '-c', 'umask 0; mkdir /srv/more; touch /srv/more/record /srv/more/record.starts')
-    root.ok('holdfast', 'add', 'more', '--config', CONFIG, '--data', DATA, '-e', 'API_KEY=canary-5f0e77b1', '--', *SERVER[:-1], '/srv/more/record')
+    root.ok('holdfast', 'add', 'more', '--config', CONFIG, '-e', 'API_KEY=canary-5f0e77b1', '--', *SERVER[:-1], '/srv/more/record')
     assert root.ok('stat', '-c', '%U %G %a', CONFIG) == 'root holdfast 640\n'
     text = root.ok('cat', CONFIG)
     assert '${secret:more.API_KEY}' in text and 'canary-5f0e77b1' not in text
@@ -178,6 +178,14 @@ def test_an_administrator_adds_a_server_to_the_running_service(root, service):
     harness.wait_for(lambda: 'healthy' in as_service(root, 'servers', 'list').split('more ')[-1].splitlines()[0], 'the server to be up')
     assert 'from outside' in call(root, '/mcp/more')
     root.ok('rm', '-r', '/srv/more')
+
+
+def test_a_deleted_configuration_stays_deleted_and_stops_no_installation(root):
+    kept = root.ok('cat', CONFIG)
+    root.ok('rm', CONFIG)
+    root.ok('dpkg-reconfigure', 'holdfast')
+    assert root.run('test', '-e', CONFIG).returncode == 1
+    root.ok('sh', '-c', f'cat > {CONFIG}; chown root:holdfast {CONFIG}; chmod 640 {CONFIG}', stdin=kept)
 
 
 def test_an_upgrade_keeps_data_and_changed_configuration(root, service):
