@@ -40,12 +40,25 @@ static bool is_usable(struct str text, struct str path, struct error *err)
     return true;
 }
 
+/* Without --data a command that changes the file of the system service means the data of that service,
+ * not those of the administrator who runs it. */
+static void use_service_data(struct cli *cli, struct str path)
+{
+    struct str data = config_service_data_dir(path);
+
+    if (!data.p || cli_flag(cli, "--data") || cli->n_given == CLI_MAX_FLAGS)
+        return;
+    cli->given[cli->n_given].name = "--data";
+    cli->given[cli->n_given++].value = arena_dup(cli->mem, data).p;
+}
+
 bool config_file_open(struct cli *cli, struct config_file *ret, struct error *err)
 {
     struct config_source source = source_of(cli);
 
     if (!config_find_file(&source, cli->mem, &ret->path, &ret->text, err))
         return false;
+    use_service_data(cli, ret->path);
     return !ret->text.p || is_usable(ret->text, ret->path, err) ||
            error_wrap(err, "the configuration has a mistake; correct it first");
 }

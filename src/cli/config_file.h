@@ -13,7 +13,8 @@ struct config_file {
 };
 
 /* By --config, HOLDFAST_CONFIG or the search of the configuration.  A file that Holdfast could not
- * read as it is is refused, because a change would hide the mistake.  *ret is in cli->mem. */
+ * read as it is is refused, because a change would hide the mistake.  For the file of the system
+ * service, --data counts as given with the directory of that service.  *ret is in cli->mem. */
 must_check bool config_file_open(struct cli *cli, struct config_file *ret, struct error *err);
 /* Reads the file for an edit (is_for_edit).  The caller gets one reference. */
 must_check bool config_file_parse(const struct config_file *f, struct config **ret,

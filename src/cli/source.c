@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define TABLE_MAX (1u << 20) /* bytes of /proc/net/unix; the rest is not read */
@@ -87,6 +88,19 @@ static bool load_config(const struct cli *cli, struct source *s, struct error *e
            config_parse(STR("{}"), STR("{}"), &(struct config_source){0}, &s->config, err);
 }
 
+/* Files that root makes there could not be read by the owner's Holdfast. */
+static bool check_not_root(const struct place *p, struct error *err)
+{
+    struct stat st;
+
+    return geteuid() != 0 || stat(p->data_dir.p, &st) != 0 || st.st_uid == 0 ||
+           error_set(
+               err, ERR_CONFIG,
+               "%.*s belongs to another user (uid %u), and no Holdfast runs there; start that "
+               "Holdfast first, or run this as its user",
+               STR_ARG(p->data_dir), (unsigned)st.st_uid);
+}
+
 static bool open_local(const struct cli *cli, enum source_use use, struct source *s,
                        struct error *err)
 {
@@ -103,6 +117,8 @@ static bool open_local(const struct cli *cli, enum source_use use, struct source
     if (!load_config(cli, s, err))
         return false;
     options.config = s->config;
+    if (use == SOURCE_CHANGES && !check_not_root(&s->place, err))
+        return false;
     if (!gateway_local_open(&options, &s->local, err))
         return false;
     s->control = control_open_local(s->local);

@@ -347,6 +347,9 @@ bool config_is_header_value(struct str value);
 /* Writes the effective configuration as JSON.  Masks secrets: headers, and env values with a name
  * that looks secret. */
 void config_write(const struct config *c, struct buf *out);
+/* The data directory of the service that reads this file; absent: it is not the file of the system
+ * service. */
+struct str config_service_data_dir(struct str file);
 /* Writes the reference of all options as Markdown, from the table that reads them. */
 void config_write_reference(struct buf *out);
 /* The data directory: --data (`flag`), or the default when `flag` is absent (load.c).

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define SERVICE_FILE "/etc/holdfast/holdfast.json"
+#define SERVICE_DATA "/var/lib/holdfast"
 
 /* XDG requires that relative paths in these variables are ignored. */
 static struct str absolute_env(const char *name)
@@ -228,6 +229,11 @@ bool config_find_file(const struct config_source *source, struct arena *mem, str
                      "there is no configuration file, and HOME is not set; name one with --config");
 }
 
+struct str config_service_data_dir(struct str file)
+{
+    return str_eq(file, STR(SERVICE_FILE)) ? STR(SERVICE_DATA) : STR_NONE;
+}
+
 bool config_data_dir(struct str flag, struct arena *mem, struct str *ret, struct error *err)
 {
     struct str state = absolute_env("STATE_DIRECTORY"); /* set by the system service manager */
@@ -244,6 +250,6 @@ bool config_data_dir(struct str flag, struct arena *mem, struct str *ret, struct
         return true;
     }
     home = xdg_path(mem, "XDG_DATA_HOME", ".local/share", "holdfast");
-    *ret = home.p ? home : STR("/var/lib/holdfast"); /* without HOME it is a system service */
+    *ret = home.p ? home : STR(SERVICE_DATA); /* without HOME it is a system service */
     return true;
 }

@@ -211,6 +211,8 @@ TEST(test_config_data_dir__flag_then_xdg_then_service_then_home)
     unsetenv("HOME");
     data_dir_is(STR_NONE, "/var/lib/holdfast");
     assert_false(config_data_dir(STR(""), mem, &dir, &err));
+    assert_str(config_service_data_dir(STR("/etc/holdfast/holdfast.json")), "/var/lib/holdfast");
+    assert_null(config_service_data_dir(STR("/srv/holdfast.json")).p);
     arena_free(mem);
     done();
 }
