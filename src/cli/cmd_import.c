@@ -104,31 +104,6 @@ static void write_compact(struct js_writer *w, const struct js_doc *d, const str
         js_array_end(w);
 }
 
-/* The entry of that name in our file, without blanks and comments; absent: there is none. */
-static struct str our_entry(struct import *im, struct str name)
-{
-    struct arena *mem = im->cli->mem;
-    const struct js_node *v;
-    struct js_writer w;
-    struct js_doc doc;
-    struct buf out;
-    struct str text = im->file.text, json;
-
-    if (str_starts(text, STR("\xef\xbb\xbf")))
-        text = str_n(text.p + 3, text.n - 3);
-    if (!text.n || !js_parse(text, &js_limits_config, mem, &doc, NULL))
-        return STR_NONE;
-    v = js_get(&doc, js_get(&doc, js_root(&doc), config_file_servers(im->cli, &im->file)), name);
-    if (!v)
-        return STR_NONE;
-    buf_init_secret(&out, SIZE_MAX);
-    js_begin(&w, &out);
-    write_compact(&w, &doc, v, mem);
-    json = arena_dup(mem, buf_str(&out));
-    buf_release(&out);
-    return json;
-}
-
 static struct str compact(struct str json, struct arena *mem)
 {
     struct js_writer w;
@@ -143,6 +118,15 @@ static struct str compact(struct str json, struct arena *mem)
     json = arena_dup(mem, buf_str(&out));
     buf_release(&out);
     return json;
+}
+
+/* The entry of that name in our file, without blanks and comments; absent: there is none. */
+static struct str our_entry(struct import *im, struct str name)
+{
+    struct str path[] = {config_file_servers(im->cli, &im->file), name};
+    struct str entry = config_file_member(im->cli, &im->file, path, 2);
+
+    return entry.p ? compact(entry, im->cli->mem) : entry;
 }
 
 /* An entry without secrets, to be shown. */

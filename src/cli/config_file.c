@@ -94,6 +94,12 @@ static struct str member_of(struct cli *cli, struct str text, const struct str *
     return v ? js_raw(&doc, v) : STR_NONE;
 }
 
+struct str config_file_member(struct cli *cli, const struct config_file *f, const struct str *path,
+                              size_t n)
+{
+    return member_of(cli, f->text, path, n);
+}
+
 bool config_file_has(struct cli *cli, const struct config_file *f, const struct str *path, size_t n)
 {
     return member_of(cli, f->text, path, n).p != NULL;

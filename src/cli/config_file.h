@@ -22,7 +22,10 @@ must_check bool config_file_parse(const struct config_file *f, struct config **r
 /* The key of the object that holds the servers: "servers" if the file writes it as VS Code does, else
  * "mcpServers". */
 struct str config_file_servers(struct cli *cli, const struct config_file *f);
-/* Whether the file has the member at this path of keys. */
+/* The bytes of the member at this path of keys, in cli->mem; absent: there is none. */
+struct str config_file_member(struct cli *cli, const struct config_file *f, const struct str *path,
+                              size_t n);
+/* Whether the file has the member. */
 bool config_file_has(struct cli *cli, const struct config_file *f, const struct str *path,
                      size_t n);
 /* Sets the member to `value` (JSON), or removes it if `value` is absent, and writes the file at once

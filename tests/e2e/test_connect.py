@@ -548,6 +548,15 @@ def test_import_shows_a_conflict_and_keeps_ours(home):
     assert '"2"' in text and '// ours' in text and 'canary' not in text
 
 
+def test_import_edits_a_file_that_says_servers_behind_a_byte_order_mark(home):
+    (home.path / 'holdfast.json').write_text('\ufeff{"servers": {"a": {"command": "/bin/cat", "args": ["1"]}}}', encoding='utf-8')
+    home.put('vscode', b'{"servers": {"a": {"command": "/bin/cat", "args": ["2"]}, "b": {"command": "/bin/true"}}}')
+    home.run('import', 'vscode', '--yes')
+    text = (home.path / 'holdfast.json').read_text(encoding='utf-8')
+    assert text.startswith('\ufeff') and list(json.loads(text[1:])) == ['servers']
+    assert list(json.loads(text[1:])['servers']) == ['a', 'b'] and '"1"' in text and '"2"' not in text
+
+
 def test_import_with_replace_seals_the_secrets_of_the_client(home):
     (home.path / 'holdfast.json').write_text('{"mcpServers": {"keyed": {"command": "/bin/cat", "env": {"API_KEY": "canary-1"}}}}')
     home.put('cursor', b'{"mcpServers": {"keyed": {"command": "/bin/cat", "env": {"API_KEY": "canary-2"}}}}')
