@@ -113,6 +113,28 @@ int cli_print(const struct cli *cli, const struct buf *data)
     return cli_fail(cli, &err);
 }
 
+bool cli_write_part(struct buf *part)
+{
+    struct str text = buf_str(part);
+    bool ok = fwrite(text.p, 1, text.n, stdout) == text.n && fflush(stdout) == 0;
+
+    buf_reset(part);
+    return ok;
+}
+
+bool cli_number_flag(const struct cli *cli, const char *name, unsigned otherwise, unsigned most,
+                     unsigned *ret, struct error *err)
+{
+    const char *text = cli_flag(cli, name);
+    uint64_t value = otherwise;
+
+    if (text && (!str_to_u64(str_of(text), most, &value) || value == 0))
+        return error_set(err, ERR_USAGE, "%s takes a number from 1 to %u, not \"%.64s\"", name,
+                         most, text);
+    *ret = (unsigned)value;
+    return true;
+}
+
 bool cli_colour(int fd)
 {
     const char *force = getenv("CLICOLOR_FORCE"), *none = getenv("NO_COLOR"),

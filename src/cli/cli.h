@@ -64,6 +64,12 @@ int cli_refuse(const struct cli *cli, const struct error *err);
 /* Writes data to stdout, ended by a newline.  Returns the exit status: 0, or 1 (with a message on
  * stderr) when stdout did not take all of the data. */
 int cli_print(const struct cli *cli, const struct buf *data);
+/* Writes a part of a longer output to stdout and empties the buffer; false when stdout takes no more
+ * data. */
+bool cli_write_part(struct buf *part);
+/* The value of a flag that takes a number from 1 to `most`; `otherwise` if it is not given. */
+must_check bool cli_number_flag(const struct cli *cli, const char *name, unsigned otherwise,
+                                unsigned most, unsigned *ret, struct error *err);
 /* Whether to use colour on this stream: not with NO_COLOR; always with CLICOLOR_FORCE; else on a
  * terminal, unless TERM is missing or "dumb". */
 bool cli_colour(int fd);

@@ -45,33 +45,12 @@ struct audit_cmd {
     int64_t since_ms, until_ms; /* 0: any */
 };
 
-/* Writes c->out to stdout and empties it; false when stdout takes no more data. */
-static bool print(struct audit_cmd *c)
-{
-    struct str text = buf_str(&c->out);
-    bool ok = fwrite(text.p, 1, text.n, stdout) == text.n && fflush(stdout) == 0;
-    buf_reset(&c->out);
-    return ok;
-}
-
 static bool open_source(struct audit_cmd *c, struct error *err)
 {
     if (!source_open(c->cli, SOURCE_READS, &c->from, err))
         return false;
     c->data_dir = c->from.place.data_dir;
     c->source = event_source_of_daemon(control_get, c->from.control);
-    return true;
-}
-
-/* Reads a number flag; false when its value is not a number from 1 to ROWS_MAX. */
-static bool number_flag(const struct cli *cli, const char *name, unsigned otherwise, unsigned *ret,
-                        struct error *err)
-{
-    struct str text = str_of(cli_flag(cli, name));
-    uint64_t value = otherwise;
-    if (text.p && (!str_to_u64(text, ROWS_MAX, &value) || value == 0))
-        return error_set(err, ERR_USAGE, "%s takes a number from 1 to %d", name, ROWS_MAX);
-    *ret = (unsigned)value;
     return true;
 }
 
@@ -229,7 +208,7 @@ static bool print_rows(struct audit_cmd *c, const struct execution *rows, size_t
 {
     if (c->json) {
         add_json_rows(c, rows, n);
-        return print(c);
+        return cli_write_part(&c->out);
     }
     begin_table(c, kind);
     c->when.now_ms = clock_wall_ms();
@@ -240,7 +219,7 @@ static bool print_rows(struct audit_cmd *c, const struct execution *rows, size_t
             audit_view_story_row(&c->table, &rows[i], c->when);
     }
     table_print(&c->table, &c->out);
-    return print(c);
+    return cli_write_part(&c->out);
 }
 
 struct list_out {
@@ -261,7 +240,8 @@ static bool run_list(struct audit_cmd *c, struct error *err)
     struct audit_list_ask ask;
     struct execution *rows;
     size_t n;
-    if (!read_ask(c, &ask, err) || !number_flag(c->cli, "--limit", LIST_DEFAULT, &ask.limit, err))
+    if (!read_ask(c, &ask, err) ||
+        !cli_number_flag(c->cli, "--limit", LIST_DEFAULT, ROWS_MAX, &ask.limit, err))
         return false;
     ask.each = list_some;
     ask.arg = &out;
@@ -297,7 +277,7 @@ static enum event_walk add_event(void *arg, const struct event_row *e, struct er
         audit_view_event(&l->cmd->table, e, l->cmd->when);
     }
     l->any = true;
-    return --l->left && print(l->cmd) ? EVENT_WALK_ON : EVENT_WALK_STOP;
+    return --l->left && cli_write_part(&l->cmd->out) ? EVENT_WALK_ON : EVENT_WALK_STOP;
 }
 
 static bool run_events(struct audit_cmd *c, struct error *err)
@@ -305,7 +285,8 @@ static bool run_events(struct audit_cmd *c, struct error *err)
     struct event_list l = {.cmd = c};
     struct audit_list_ask ask;
 
-    if (!read_ask(c, &ask, err) || !number_flag(c->cli, "--limit", LIST_DEFAULT, &l.left, err))
+    if (!read_ask(c, &ask, err) ||
+        !cli_number_flag(c->cli, "--limit", LIST_DEFAULT, ROWS_MAX, &l.left, err))
         return false;
     struct event_filter filter = events_asked(c, &ask);
     filter.kind = EVENT_SYSTEM;
@@ -316,7 +297,7 @@ static bool run_events(struct audit_cmd *c, struct error *err)
         return false;
     if (l.any && !c->json)
         table_print(&c->table, &c->out);
-    print(c);
+    cli_write_part(&c->out);
     if (!l.any && !c->json)
         fprintf(stderr, "no events match; widen the search with a longer --since or fewer flags\n");
     return true;
@@ -442,7 +423,8 @@ static bool run_tail(struct audit_cmd *c, struct error *err)
     struct audit_cursors cursors; /* --follow starts after them */
     bool follows = !cli_flag(c->cli, "--until") &&
                    (c->follows || cli_flag(c->cli, "--follow") || cli_flag(c->cli, "-f"));
-    if (!read_ask(c, &ask, err) || !number_flag(c->cli, "-n", TAIL_DEFAULT, &ask.limit, err) ||
+    if (!read_ask(c, &ask, err) ||
+        !cli_number_flag(c->cli, "-n", TAIL_DEFAULT, ROWS_MAX, &ask.limit, err) ||
         !audit_cursors_read(c->source, writers_to_follow(c, follows), &cursors, err))
         return false;
     if (!audit_list(c->from.control, &ask, c->cli->mem, &rows, &n, err) ||
@@ -480,7 +462,7 @@ static bool run_show(struct audit_cmd *c, struct error *err)
     } else {
         return false;
     }
-    print(c);
+    cli_write_part(&c->out);
     return true;
 }
 
@@ -588,7 +570,7 @@ static bool run_verify(struct audit_cmd *c, struct error *err)
     if (ok) {
         struct chain_report report = chain_verified(v);
         add_report(c, &report);
-        print(c);
+        cli_write_part(&c->out);
     }
     if (anchors.p)
         munmap((void *)anchors.p, anchors.n);

@@ -44,27 +44,6 @@ struct sessions_verb {
     bool (*run)(struct sessions_cmd *c, struct error *err);
 };
 
-/* Writes c->out to stdout and empties it; false when stdout takes no more data. */
-static bool print(struct sessions_cmd *c)
-{
-    struct str text = buf_str(&c->out);
-    bool ok = fwrite(text.p, 1, text.n, stdout) == text.n && fflush(stdout) == 0;
-    buf_reset(&c->out);
-    return ok;
-}
-
-static bool number_flag(const struct cli *cli, const char *name, unsigned otherwise, unsigned *ret,
-                        struct error *err)
-{
-    struct str text = str_of(cli_flag(cli, name));
-    uint64_t value = otherwise;
-
-    if (text.p && (!str_to_u64(text, ROWS_MAX, &value) || value == 0))
-        return error_set(err, ERR_USAGE, "%s takes a number from 1 to %d", name, ROWS_MAX);
-    *ret = (unsigned)value;
-    return true;
-}
-
 /* list, watch */
 
 static const char *const statuses[] = {"active", "idle", "expired", "terminated", "all"};
@@ -99,7 +78,7 @@ static bool read_ask(struct sessions_cmd *c, struct error *err)
                                    .user = str_of(cli_flag(cli, "--user")),
                                    .tenant = c->tenant};
     return check_status(c->ask.status, err) &&
-           number_flag(cli, "--limit", LIST_DEFAULT, &c->ask.limit, err);
+           cli_number_flag(cli, "--limit", LIST_DEFAULT, ROWS_MAX, &c->ask.limit, err);
 }
 
 static bool add_session(void *arg, const struct js_doc *doc, const struct js_node *session)
@@ -109,7 +88,7 @@ static bool add_session(void *arg, const struct js_doc *doc, const struct js_nod
     if (c->json) {
         buf_addstr(&c->out, js_raw(doc, session));
         buf_addc(&c->out, '\n');
-        return print(c);
+        return cli_write_part(&c->out);
     }
     if (!c->table.columns)
         sessions_view_begin(&c->table, table_terminal_width(c->terminal), c->colour);
@@ -148,7 +127,7 @@ static bool run_list(struct sessions_cmd *c, struct error *err)
     any = c->table.columns != NULL;
     if (any)
         table_print(&c->table, &c->out);
-    print(c);
+    cli_write_part(&c->out);
     if (more)
         fprintf(stderr, "these are the newest %u sessions; --limit N shows more\n", c->ask.limit);
     return any || explain_empty(c, err);
@@ -186,7 +165,7 @@ static bool read_calls(struct sessions_cmd *c, const struct js_doc *doc, struct 
 {
     struct audit_list_ask ask = {.session = source_text(doc, js_root(doc), "id", c->cli->mem)};
 
-    return number_flag(c->cli, "-n", CALLS_DEFAULT, &ask.limit, err) &&
+    return cli_number_flag(c->cli, "-n", CALLS_DEFAULT, ROWS_MAX, &ask.limit, err) &&
            audit_list(c->from.control, &ask, c->cli->mem, ret, ret_n, err);
 }
 
@@ -231,7 +210,7 @@ static bool run_show(struct sessions_cmd *c, struct error *err)
         sessions_view_one(&c->out, &doc, js_root(&doc), c->when, c->colour);
         add_calls(c, rows, n);
     }
-    print(c);
+    cli_write_part(&c->out);
     return true;
 }
 
@@ -306,7 +285,7 @@ static bool run_end(struct sessions_cmd *c, struct error *err)
     else
         fprintf(stderr, "session %.*s is ended; calls that name it are refused from now on\n",
                 STR_ARG(shown(c, handle)));
-    print(c);
+    cli_write_part(&c->out);
     return true;
 }
 

@@ -98,13 +98,11 @@ bool servers_restart(struct source *s, struct str server, bool json, struct aren
 
 bool servers_logs_flags(struct servers_logs *l, struct error *err)
 {
-    const char *n = cli_flag(l->cli, "-n");
-    uint64_t limit = LINES_DEFAULT;
+    unsigned limit;
 
-    if (n && (!str_to_u64(str_of(n), LINES_MAX, &limit) || !limit))
-        return error_set(err, ERR_USAGE, "-n takes a number of lines from 1 to %d, not \"%s\"",
-                         LINES_MAX, n);
-    l->limit = (int64_t)limit;
+    if (!cli_number_flag(l->cli, "-n", LINES_DEFAULT, LINES_MAX, &limit, err))
+        return false;
+    l->limit = limit;
     l->follows = cli_flag(l->cli, "-f");
     l->json = cli_flag(l->cli, "--json");
     return true;
