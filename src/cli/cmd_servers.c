@@ -182,7 +182,7 @@ static void add_servers(struct servers_cmd *c, const struct listing *l)
     for (size_t i = 0; i < l->n; i++) {
         const struct listed *s = &l->of[i];
         table_add(&t, s->name);
-        table_add_coloured(&t, s->state, colour_of(s->state));
+        table_add_coloured(&t, source_state_word(s->state), colour_of(s->state));
         add_number(&t, tools_of(s));
         add_number(&t, s->changed);
         add_number(&t, s->fresh);
@@ -285,7 +285,7 @@ static bool print_server(struct servers_cmd *c, struct str name, int64_t *ret_of
     if (c->json)
         return true;
     fprintf(stderr, "%.*s: %.*s\n", STR_ARG(name),
-            STR_ARG(l->n ? l->of[0].state : STR("not configured")));
+            STR_ARG(l->n ? source_state_word(l->of[0].state) : STR("not configured")));
     if (l->n) {
         add_reason(c, &l->of[0]);
         add_notes(c, &l->of[0]);

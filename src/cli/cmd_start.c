@@ -64,7 +64,8 @@ static struct str servers_by_state(const struct daemon_state *s, struct arena *m
              v = js_next(&s->ready_doc, list, v))
             n += str_eq(source_text(&s->ready_doc, v, "state", mem), str_of(states[i]));
         if (n)
-            buf_addf(&out, "%s%zu %s", out.n ? ", " : "", n, states[i]);
+            buf_addf(&out, "%s%zu %.*s", out.n ? ", " : "", n,
+                     STR_ARG(source_state_word(str_of(states[i]))));
     }
     struct str text = arena_dup(mem, out.n ? buf_str(&out) : STR("none"));
     buf_release(&out);

@@ -192,3 +192,8 @@ struct str source_text(const struct js_doc *doc, const struct js_node *object, c
     struct str text = js_text(doc, js_get(doc, object, str_of(name)), mem);
     return text.p ? text : STR("");
 }
+
+struct str source_state_word(struct str state)
+{
+    return str_eq(state, STR("unknown")) ? STR("starting") : state;
+}

@@ -55,4 +55,8 @@ struct str source_text(const struct js_doc *doc, const struct js_node *object, c
  * digits and -._~ (a path with an encoded dot is refused). */
 struct str source_encoded(struct str text, struct arena *mem);
 
+/* The word that people read for the state of a server: every server is probed at the start, so
+ * "unknown" is "starting", as on the page for browsers. */
+struct str source_state_word(struct str state);
+
 #endif

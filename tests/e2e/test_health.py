@@ -101,6 +101,7 @@ def test_states__a_server_that_does_not_start_is_down_and_nobody_else(holdfast, 
 def test_state__is_unknown_until_the_first_probe_has_ended(holdfast, scripted, tmp_path):
     hf = holdfast({'web': scripted('web', shape={'gates': {'start': str(tmp_path / 'gate')}}).entry})
     assert ready(hf)['web'] == {'state': 'unknown', 'reason': 'its first probe has not ended yet'}
+    assert run(hf, 'servers', 'list').stdout.splitlines()[1].split()[:2] == ['web', 'starting']
     assert metrics(hf)['up'] == -1
     (tmp_path / 'gate').write_text('')
     hf.wait_asked('web')
