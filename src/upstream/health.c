@@ -109,7 +109,7 @@ static void judge(const struct upstream *u, struct upstream_health *ret)
     if (u->failures && !u->links.n) {
         ret->state = HEALTH_DOWN;
         snprintf(ret->reason, sizeof(ret->reason), "it could not be started (%u in a row)%s",
-                 u->failures, u->retry_at_ms > now ? "" : "; the next who needs it tries again");
+                 u->failures, u->retry_at_ms > now ? "" : "; the next request tries again");
     } else if (u->failed_in_row >= IN_ROW_DOWN) {
         ret->state = HEALTH_DOWN;
         snprintf(ret->reason, sizeof(ret->reason), "the last %u requests failed", u->failed_in_row);

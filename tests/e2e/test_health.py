@@ -87,6 +87,7 @@ def test_states__a_server_that_does_not_start_is_down_and_nobody_else(holdfast, 
     assert client.rpc('tools/list').result
     assert wait_for(lambda: ready(hf)['gone']['state'] == 'down', 'the server to be down')
     assert ready(hf)['gone']['reason'].startswith('it could not be started (') and ready(hf)['web'] == {'state': 'healthy'}
+    assert wait_for(lambda: ready(hf)['gone']['reason'].endswith('; the next request tries again'), 'the pause after the failed start to end')
     assert '/nonexistent/server' not in hf.get('/readyz').body.decode()
     told = health(hf, 'gone')
     assert told['state'] == 'down' and told['last_error'] and told['failures'] >= 1 and 'last_ok_at' not in told
