@@ -67,7 +67,7 @@ static bool refuse_used(struct schema *s, struct error *err)
     if (ok && users.p)
         ok = error_set(err, ERR_CONFLICT,
                        "the database is in use by %.*s; stop every node that uses it, then try "
-                       "again",
+                       "again (a node that was killed counts for up to 15 seconds)",
                        (int)(users.n < 200 ? users.n : 200), users.p);
     arena_free(mem);
     return ok;

@@ -272,3 +272,10 @@ def test_postgres__the_statements_that_the_benchmark_compares_with_fit_the_schem
         text = '\n'.join(line for line in script.replace(':i', '1').splitlines() if not line.startswith('\\'))
         assert (cluster.sql(url, text) != []) == (kind != 'record'), kind
     assert cluster.sql(url, 'SELECT count(*) FROM mcp.session_tool_executions') == [['1']]
+
+
+def test_rollback_on_postgres__says_how_long_a_killed_node_counts(holdfast, cluster):
+    url = cluster.database()
+    hf = holdfast(env={'DATABASE_URL': url})
+    hf.kill()
+    assert '(a node that was killed counts for up to 15 seconds)' in pg(hf, url, 'rollback', '--yes', code=6).stderr
