@@ -3,15 +3,17 @@
 (test_how_tos.py)."""
 import glob
 import os
+import re
 import shutil
 import subprocess
 
 import pytest
 
 from commands import run
-from harness import DEADLINE_S
+from harness import DEADLINE_S, TOP
 from ledger import verify
 from postgres import PSQL
+from redis_server import Redis
 
 TOOLS = os.path.dirname(PSQL)
 KEYS = ('audit.key', 'master.key', 'token.key')
@@ -76,3 +78,20 @@ def test_newer_anchors_beside_an_older_database__are_reported(node, holdfast, cl
         shutil.copy(path, fresh.data)
     done = run(fresh, 'audit', 'verify', env=fresh.env)
     assert done.returncode == 8 and 'cut off' in done.stderr, done.stdout + done.stderr
+
+
+def test_the_line_that_empties_redis__leaves_keys_of_others(tmp_path):
+    with open(os.path.join(TOP, 'docs/backup.md'), encoding='utf-8') as file:
+        (line,) = re.findall(r'^    (redis-cli .*)$', file.read(), re.M)
+    redis = Redis('--tcp')
+    try:
+        for key in ('session:epoch', 'session:limit:1', 'other'):
+            assert subprocess.run(['redis-cli', '-u', redis.url, 'set', key, '1'], check=True, capture_output=True).stdout == b'OK\n'
+        for _ in range(2):  # also if there is nothing to delete
+            done = subprocess.run(['bash', '-c', line], cwd=tmp_path, env={**os.environ, 'REDIS_URL': redis.url}, capture_output=True, text=True,
+                                  timeout=DEADLINE_S, check=False)
+            assert done.returncode == 0 and not done.stderr, done.stderr
+        left = subprocess.run(['redis-cli', '-u', redis.url, '--scan'], check=True, capture_output=True, text=True).stdout
+        assert left == 'other\n'
+    finally:
+        redis.close()
