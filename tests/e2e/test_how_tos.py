@@ -28,6 +28,12 @@ def test_commands__exist_with_their_flags(page):
     assert not wrong, '\n'.join(wrong)
 
 
+def test_commands__signal_holdfast_by_pid():
+    """By its name they would also meet `holdfast stdio` of other clients, which a SIGHUP ends."""
+    for page in pages.names():
+        assert not re.search(r'\b(pidof|pkill|killall)\b[^\n]*\bholdfast', pages.read(page)), page
+
+
 def test_commands__that_do_not_exist_are_seen():
     assert [words for _, line in pages.lines_with_commands('Run `holdfast up`.\n\n    x; holdfast down  # no\n\n```console\n$ sudo -u a holdfast b\nholdfast c\n```\n')
             for words in pages.invocations(line)] == [['down'], ['b'], ['up']]
