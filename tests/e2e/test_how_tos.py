@@ -149,3 +149,14 @@ def test_fences__have_a_language_of_the_convention():
     for page in pages.names():
         for language, _, number in pages.blocks(pages.read(page)):
             assert language is None or language in pages.FENCES, f'{page}:{number}: {language}'
+
+
+def test_metrics__of_the_page_are_there_after_a_call_unless_it_says_otherwise(holdfast):
+    hf = holdfast()
+    assert hf.client('/mcp/sample').call('counter').text == '1'
+    shown = set(re.findall(r'(?m)^# TYPE (\S+)', hf.get('/metrics').body.decode()))
+    rows = [line for line in pages.read('docs/metrics.md').splitlines() if re.match(r'\| `[a-z]', line)]
+    assert len(rows) > 40
+    for row in rows:
+        for name in re.findall(r'`(\w+)`', row.split('|')[1]):
+            assert (name in shown) != bool(re.search('absent before|only with', row)), row
