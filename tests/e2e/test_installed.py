@@ -213,3 +213,42 @@ def test_install_and_uninstall(tmp_path):
     assert done.returncode == 0, done.stderr
     subprocess.run([*tool, 'uninstall', str(tmp_path), '/opt/hf'], check=True, timeout=60, env=env)
     assert files_below(tmp_path) == []
+
+
+def install_files(root, prefix, verb='install'):
+    done = subprocess.run(['tools/install-files', verb, str(root), prefix], cwd=TOP, env={**os.environ, 'BINARY': harness.BINARY}, capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize('prefix', ['/usr', '/usr/local'])
+def test_zsh_finds_the_completion(prefix, tmp_path):
+    install_files(tmp_path, prefix)
+    folders = subprocess.run(['zsh', '-fc', 'print -l $fpath'], capture_output=True, text=True, timeout=60, check=True).stdout.split()
+    assert any((tmp_path / folder.lstrip('/') / '_holdfast').is_file() for folder in folders), folders
+    install_files(tmp_path, prefix, 'uninstall')
+    assert not [path for path in tmp_path.rglob('*') if path.is_file()]
+
+
+def test_a_system_service_from_source__the_lines_of_the_page(tmp_path):
+    with open(os.path.join(TOP, 'docs/install.md'), encoding='utf-8') as file:
+        block = re.search(r'((?:^    sudo .*\n)+)', file.read().split('For a system service')[1], re.M).group(1)
+    lines = [line.strip().removeprefix('sudo ') for line in block.splitlines()]
+    assert lines.pop() == 'systemctl daemon-reload'
+    install_files(tmp_path, '/usr/local')
+    (tmp_path / 'etc').mkdir()
+    for line in lines:
+        program, *rest = line.split()
+        if program == 'install':
+            rest = [f'{tmp_path}{word}' if word[0] == '/' else word for word in rest]
+        elif program == 'systemd-tmpfiles' and os.geteuid() != 0:
+            continue  # it gives files to the user of the service
+        else:
+            rest.insert(0, f'--root={tmp_path}')
+        done = subprocess.run([program, *rest], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+    uid = int(re.search(r'^holdfast:x:(\d+)', (tmp_path / 'etc/passwd').read_text(encoding='utf-8'), re.M).group(1))
+    settings = (tmp_path / 'etc/holdfast/holdfast.json').stat()
+    assert settings.st_mode & 0o777 == 0o640
+    if os.geteuid() == 0:
+        assert (settings.st_uid, settings.st_gid) == (0, uid) and (tmp_path / 'var/lib/holdfast').stat().st_uid == uid
