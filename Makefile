@@ -49,7 +49,7 @@ lint: ## formatting, clang-tidy, include arrows, names in docs, banned calls
 	@tools/install-deps lint
 	@tools/lint
 
-install: build ## install to PREFIX (default /usr/local; DESTDIR is honoured; BINARY=FILE installs another build)
+install: $(if $(filter build/holdfast,$(BINARY)),build) ## install to PREFIX (default /usr/local; DESTDIR is honoured; BINARY=FILE installs another build)
 	@BINARY="$(BINARY)" tools/install-files install "$(DESTDIR)" "$(PREFIX)"
 
 uninstall: ## remove what make install installed; configuration and data stay

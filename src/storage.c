@@ -429,7 +429,7 @@ void storage_close(struct storage *s)
     for (size_t i = 0; i < countof(s->stores); i++)
         if (s->stores[i])
             store_close(s->stores[i]);
-    if (s->lanes)
+    if (s->writer.number) /* also after a start that failed later: else its lease must lapse */
         end_writer(s);
     cache_free(s->cache);
     spool_close(s->spool);

@@ -143,8 +143,8 @@ static void add_status(struct db_cmd *c)
     }
     if (waiting > 0)
         buf_addf(&c->out,
-                 "%d migrations to apply: run `holdfast db migrate`, or start `holdfast up`\n",
-                 waiting);
+                 "%d migration%s to apply: run `holdfast db migrate`, or start `holdfast up`\n",
+                 waiting, waiting == 1 ? "" : "s");
     else if (waiting == 0)
         buf_addz(&c->out, "up to date\n");
 }

@@ -53,10 +53,11 @@ static void print_rotation(const struct rotation *r, bool json, struct buf *out)
                  r->unusable, r->secrets, r->unusable_secrets);
     else
         buf_addf(out,
-                 "%smaster key %s is in use: %zu keys of tenants wrapped again, %zu replaced, "
-                 "credentials of %zu sessions and %zu secrets sealed again\n",
+                 "%smaster key %s is in use: %zu tenant key%s wrapped again, %zu replaced, "
+                 "credentials of %zu session%s and %zu secret%s sealed again\n",
                  r->resumed ? "completed an earlier rotation that was interrupted; " : "",
-                 r->master_id, r->keys, r->made, r->rows, r->secrets);
+                 r->master_id, r->keys, r->keys == 1 ? "" : "s", r->made, r->rows,
+                 r->rows == 1 ? "" : "s", r->secrets, r->secrets == 1 ? "" : "s");
     if (r->unusable_secrets && !json)
         fprintf(stderr,
                 "%zu secrets of the configuration cannot be opened by any key here; set them again "

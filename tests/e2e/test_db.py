@@ -253,6 +253,16 @@ def test_postgres__goes_back_only_when_no_node_uses_it(holdfast, cluster):
     pg(hf, url, 'rollback', '--yes')
 
 
+def test_postgres__a_start_that_failed_uses_the_database_no_longer(holdfast, cluster):
+    url = cluster.empty_database()
+    hf = holdfast(env={'DATABASE_URL': url})
+    hf.stop()
+    other = holdfast(env={'DATABASE_URL': url}, start=False)  # it makes keys of its own
+    refused = run(other, 'up', '--listen', '127.0.0.1:0', env={'DATABASE_URL': url}, with_data=True)
+    assert refused.returncode == 7 and 'audit.key' in refused.stderr, refused.stderr
+    pg(hf, url, 'rollback', '--yes')
+
+
 def test_sqlite__starts_without_the_libraries_of_postgres(holdfast, cluster):
     def loaded(hf):
         with open(f'/proc/{hf.process.pid}/maps', encoding='utf-8') as file:
