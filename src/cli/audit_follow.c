@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client of the stream of events: JSON lines in HTTP chunks. */
 #include "cli/audit_follow.h"
+#include "cli/cli.h"
 
 #include "audit/event_id.h"
 #include "audit/event_json.h"
@@ -11,7 +12,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LINE_MAX_BYTES (1u << 20)
@@ -78,14 +78,18 @@ static void read_stream(struct follow *f, int fd)
 {
     char scratch[65536];
     for (;;) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
+        struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = STDOUT_FILENO}};
         ssize_t n = recv(fd, scratch, sizeof(scratch), 0);
         if (n > 0 && !take_bytes(f, str_n(scratch, (size_t)n)))
             return;
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             return;
-        if (n < 0 && poll(&p, 1, SILENCE_MS) == 0)
+        if (n < 0 && poll(p, countof(p), SILENCE_MS) == 0)
             return;
+        if (n < 0 && p[1].revents) { /* the reader of our output has gone */
+            f->is_enough = true;
+            return;
+        }
     }
 }
 
@@ -113,7 +117,6 @@ bool audit_follow(struct control *c, int64_t *after,
                   bool (*each)(void *arg, const struct event_row *e), void *arg)
 {
     struct follow f = {.after = after, .each = each, .arg = arg};
-    const struct timespec pause = {.tv_nsec = AGAIN_MS * 1000000L};
     bool is_waiting = false;
 
     while (!f.is_enough) {
@@ -126,7 +129,7 @@ bool audit_follow(struct control *c, int64_t *after,
             fprintf(stderr, "holdfast: no Holdfast answers there; waiting for it to come back\n");
         is_waiting = !ok;
         if (!f.is_enough && *after == before)
-            nanosleep(&pause, NULL);
+            f.is_enough = !cli_pause(AGAIN_MS);
     }
     return true;
 }

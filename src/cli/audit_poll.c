@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pages of new events, writer by writer. */
 #include "cli/audit_poll.h"
+#include "cli/cli.h"
 
 #include "audit/event_id.h"
-
-#include <time.h>
 
 #define POLL_MS 500
 #define PAGE 200
@@ -85,7 +84,7 @@ bool audit_poll(struct event_source *s, const struct event_filter *filter,
             n_all += n;
         }
         if (heard && n_all == 0)
-            nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+            heard = cli_pause(POLL_MS);
     }
     return true;
 }

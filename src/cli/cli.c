@@ -6,6 +6,7 @@
 #include "json/write.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,6 +121,13 @@ bool cli_write_part(struct buf *part)
 
     buf_reset(part);
     return ok;
+}
+
+bool cli_pause(int ms)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+
+    return poll(&out, 1, ms) <= 0;
 }
 
 bool cli_number_flag(const struct cli *cli, const char *name, unsigned otherwise, unsigned most,

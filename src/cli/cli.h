@@ -67,6 +67,9 @@ int cli_print(const struct cli *cli, const struct buf *data);
 /* Writes a part of a longer output to stdout and empties the buffer; false when stdout takes no more
  * data. */
 bool cli_write_part(struct buf *part);
+/* Waits between two parts.  False, at once: the reader of stdout has gone (a closed pipe, a terminal
+ * that hung up), so that a command which follows something ends although it has nothing to write. */
+bool cli_pause(int ms);
 /* The value of a flag that takes a number from 1 to `most`; `otherwise` if it is not given. */
 must_check bool cli_number_flag(const struct cli *cli, const char *name, unsigned otherwise,
                                 unsigned most, unsigned *ret, struct error *err);

@@ -143,6 +143,11 @@ static bool make_entry(struct add *a, struct error *err)
     bool is_remote = cli->n_before_dashes < 0 && is_url(cli->args[1]);
     if (is_remote && cli->n_args > 2)
         return error_set(err, ERR_USAGE, "add takes one URL; \"%.100s\" is too much", cli->args[2]);
+    if (!is_remote && cli->n_before_dashes < 0 && strstr(cli->args[1], "://"))
+        return error_set(
+            err, ERR_USAGE,
+            "\"%.100s\" is not the URL of a server; it begins with http:// or https://",
+            cli->args[1]);
     if (!is_remote && cli->n_before_dashes != 1)
         return error_set(
             err, ERR_USAGE,

@@ -162,7 +162,8 @@ bool servers_logs(struct servers_logs *l, struct error *err)
         if (fwrite(l->out->p, 1, l->out->n, stdout) != l->out->n || fflush(stdout) != 0)
             return error_set(err, ERR_INTERNAL, "the lines could not be written to stdout");
         buf_reset(l->out);
-        pause_ms(POLL_MS);
+        if (!cli_pause(POLL_MS))
+            return true;
         mem = arena_new(16u * 1024 * 1024);
         ok = read_lines(l, mem, err);
         arena_free(mem);

@@ -11,7 +11,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 
 #define WATCH_MS 1000
 
@@ -171,8 +170,6 @@ static bool turn(struct watching *v, bool *ret_goes_on, struct error *err)
 bool sessions_watch(const struct sessions_watch *w, struct error *err)
 {
     struct watching v = {.w = w};
-    const struct timespec pause = {.tv_nsec = WATCH_MS % 1000 * 1000000L,
-                                   .tv_sec = WATCH_MS / 1000};
     bool ok, goes_on = true;
 
     signal(SIGINT, SIG_DFL); /* a shell starts background commands with SIGINT ignored */
@@ -180,7 +177,7 @@ bool sessions_watch(const struct sessions_watch *w, struct error *err)
     buf_init(&v.out, SIZE_MAX / 4);
     buf_init(&v.shown, SIZE_MAX / 4);
     while ((ok = turn(&v, &goes_on, err)) && goes_on)
-        nanosleep(&pause, NULL);
+        goes_on = cli_pause(WATCH_MS);
     seen_release(&v.before);
     if (v.table.columns)
         table_release(&v.table);

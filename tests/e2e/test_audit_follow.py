@@ -2,6 +2,7 @@
 """Following the audit: every event once and in order, from the store and then as it commits."""
 import json
 import os
+import signal
 import socket
 import subprocess
 import threading
@@ -207,6 +208,21 @@ def test_follow__ends_with_the_daemon_and_does_not_delay_its_stop(hf, opened):
     stream.thread.join(10)
     assert not stream.thread.is_alive()
     hf.start()
+
+
+@pytest.mark.parametrize('words', [('tail',), ('audit', 'tail', '--follow'), ('sessions', 'watch'), ('servers', 'logs', 'up', '-f')])
+def test_follow__ends_when_its_reader_is_gone_though_nothing_happens(hf, words):
+    hf.client('/mcp/up').connect().call('echo', {'text': 'a line'})
+    ours, theirs = os.pipe()
+    with subprocess.Popen([harness.BINARY, *words, '--data', hf.data], env=command_env(hf), stdout=theirs) as follower:
+        os.close(theirs)
+        if words[0] != 'servers':  # the server has written nothing
+            assert os.read(ours, 1)
+        os.close(ours)
+        try:
+            assert follower.wait(harness.DEADLINE_S) in (0, 1, -signal.SIGPIPE)
+        finally:
+            follower.kill()
 
 
 def test_follow__needs_the_id_to_begin_after(hf):
