@@ -16,7 +16,8 @@ struct who_names {
 };
 void who_init(struct who_names *w, struct store *store, struct arena *mem);
 void who_release(struct who_names *w);
-/* The names of an owner, such as "key:3k9x0q2m7a1z"; absent: there is none, or it cannot be read. */
+/* The names of an owner, such as "key:3k9x0q2m7a1z"; absent if it has none, or if they
+ * cannot be read. */
 void who_owner(struct who_names *w, struct str tenant, struct str owner, struct str *ret_user,
                struct str *ret_key);
 /* Sets user, key and client of an execution; a name that cannot be read stays absent. */

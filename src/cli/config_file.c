@@ -178,8 +178,8 @@ static bool file_of_daemon(struct cli *cli, struct str data_dir, struct str *ret
 }
 
 /* A Holdfast that is starting holds the lock before it answers.  A command that works without a
- * Holdfast holds the lock and never answers.  false: no answer, and *ret_owner has the lock; with
- * *ret_owner 0 there is nobody to tell. */
+ * Holdfast holds the lock and never answers.  false: no answer; *ret_owner is the process that has
+ * the lock, or 0 if no process has it. */
 static bool await_daemon(struct cli *cli, struct str data_dir, struct str *ret_file, int *ret_owner)
 {
     int64_t until = clock_mono_ms() + ANSWER_MS;

@@ -89,7 +89,7 @@ static void add_word(struct str *text, struct str word, struct arena *mem)
     *text = arena_printf(mem, "%.*s%s%.*s", STR_ARG(*text), text->n ? ", " : "", STR_ARG(word));
 }
 
-/* What the key is limited to; tools name their servers already. */
+/* The limits of the key.  Servers are left out if tools are listed, because tools name them. */
 static struct str scopes_of(const struct js_doc *doc, const struct js_node *key, struct arena *mem)
 {
     const struct js_node *scopes = js_get(doc, key, STR("scopes"));

@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 struct remote;
-/* ERR_USAGE for a URL that is none, or has a path.  `ca_file` may be NULL. */
+/* ERR_USAGE if `url` is not a URL or has a path.  `ca_file` may be NULL. */
 must_check bool remote_open(struct str url, const char *ca_file, struct remote **ret,
                             struct error *err);
 void remote_close(struct remote *r);             /* NULL is fine */
