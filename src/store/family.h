@@ -3,8 +3,9 @@
  * through the same write() and call() as its own, so wrappers see them too.
  *
  * A family numbers its ops from OP_FAMILY on and its verbs from VERB_FAMILY on; no two families may
- * use the same number.  Its tables and their migrations are part of the one schema (sql/).  The
- * memory store is for tests and has a registration of its own (memory_impl.h). */
+ * use the same number (OP_FAMILY + 0 to 7 and VERB_FAMILY + 0 to 15 are the knowledge base's).  Its
+ * tables and their migrations are part of the one schema (sql/).  The memory store is for tests and
+ * has a registration of its own (memory_impl.h). */
 #ifndef HOLDFAST_STORE_FAMILY_H
 #define HOLDFAST_STORE_FAMILY_H
 
@@ -29,7 +30,7 @@ struct store_family {
     const struct sqlite_family *sqlite;     /* sqlite_impl.h */
     const struct postgres_family *postgres; /* postgres_impl.h */
 };
-#define STORE_FAMILIES_MAX 4
+#define STORE_FAMILIES_MAX 12
 
 /* Called before a store is opened.  The family stays in use until the process ends; a second call
  * with the same family changes nothing. */
