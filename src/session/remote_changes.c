@@ -69,6 +69,8 @@ static void take_row(struct remote_changes *f, struct session *s, const struct s
     }
     if (!str_eq(s->sealed_auth, sealed))
         sessions_sealed(f->config.sessions, s->tenant, s->id, sealed);
+    if (row && !str_eq(s->setup, row->setup))
+        session_take_setup(s, row->setup);
     if (!row || str_eq(s->toolsets, row->toolsets))
         return;
     session_take_toolsets(s, row->toolsets);
@@ -137,7 +139,7 @@ static void take_end(struct remote_changes *f, const struct change_row *change)
         f->config.ended(f->config.arg, change->tenant, change->name);
 }
 
-/* Credentials and toolsets.  Of a session that MCP does not use only links with its old credentials
+/* Credentials, toolsets, setup.  Of a session that MCP does not use only links with its old credentials
  * matter; its next lookup reads the new row. */
 static void take_change(struct remote_changes *f, const struct change_row *change)
 {
@@ -161,7 +163,8 @@ static void on_change(void *arg, const struct change_row *change)
 
     if (f->stopped)
         return;
-    if (change->kind == CHANGE_SESSION_SEALED || change->kind == CHANGE_SESSION_TOOLSETS)
+    if (change->kind == CHANGE_SESSION_SEALED || change->kind == CHANGE_SESSION_TOOLSETS ||
+        change->kind == CHANGE_SESSION_SETUP)
         take_change(f, change);
     else if (change->kind == CHANGE_TRANSPORT_ENDED)
         take_transport(f, change);

@@ -2,7 +2,7 @@
 /* Applies changes by other nodes (store/change_poller.h) to the sessions that are resident here.
  *
  * An ended session is dropped.  An ended transport is passed to transport_ended().  If a node gave a
- * resident session other credentials or toolsets, its row is read again; other credentials are then
+ * resident session other credentials, toolsets or setup, its row is read again; other credentials are then
  * passed to sessions_sealed(), and toolsets are taken over. */
 #ifndef HOLDFAST_SESSION_REMOTE_CHANGES_H
 #define HOLDFAST_SESSION_REMOTE_CHANGES_H

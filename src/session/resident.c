@@ -50,6 +50,8 @@ void session_take_row(struct session *s, const struct session_row *row)
         session_take_sealed(s, row->sealed_auth);
     if (!str_eq(s->toolsets, row->toolsets))
         session_take_toolsets(s, row->toolsets);
+    if (!str_eq(s->setup, row->setup))
+        session_take_setup(s, row->setup);
     take_times(s, row);
 }
 
@@ -69,6 +71,7 @@ struct session *session_of_row(struct sessions *home, const struct session_row *
     s->carrier_key = arena_dup(s->mem, row->carrier_key);
     s->client_name = arena_dup(s->mem, row->client_name);
     s->client_version = arena_dup(s->mem, row->client_version);
+    s->lineage = arena_dup(s->mem, row->lineage);
     s->client_type = client_type_of(s->client_name);
     s->origin = row->origin;
     s->stored = true;
@@ -135,6 +138,8 @@ struct session_row session_row_dup(const struct session_row *row, struct arena *
         &copy.sealed_auth,
         &copy.sealed_context,
         &copy.toolsets,
+        &copy.setup,
+        &copy.lineage,
         &copy.connection_metadata,
         &copy.termination_reason,
     };
@@ -181,7 +186,7 @@ struct session_snapshot *session_keep_snapshot(struct session *s, const struct s
 
     session_drop_snapshot(s);
     k->of = s;
-    k->mem = arena_new_for(ROW_BYTES, 512 + row->connection_metadata.n, 18);
+    k->mem = arena_new_for(ROW_BYTES, 512 + row->connection_metadata.n, 20);
     k->row = session_row_dup(row, k->mem);
     k->stamp = stamp;
     k->read_ms = clock_mono_ms();

@@ -101,6 +101,7 @@ static void session_drop(struct session *s)
     s->home->n_sessions--;
     free((char *)s->sealed_auth.p);
     free((char *)s->toolsets.p);
+    free((char *)s->setup.p);
     for (struct session_link *l = s->links; l; l = l->next)
         free((char *)l->resume.p);
     arena_free(s->mem);
@@ -377,6 +378,8 @@ void session_fill_row(const struct session *s, struct session_row *ret)
         .carrier = s->carrier,
         .carrier_key = s->carrier_key,
         .toolsets = s->toolsets,
+        .setup = s->setup,
+        .lineage = s->lineage,
         .sealed_context = s->context ? s->context->sealed : STR_NONE,
         .created_ms = s->created_ms,
         .last_activity_ms = s->last_used_ms,
@@ -445,14 +448,24 @@ void sessions_moved(struct sessions *home, struct str tenant, struct str id,
     }
 }
 
-void session_take_toolsets(struct session *s, struct str toolsets)
+static void replace_text(struct str *text, struct str by)
 {
-    char *copy = toolsets.p ? xcalloc(1, toolsets.n + 1) : NULL;
+    char *copy = by.p ? xcalloc(1, by.n + 1) : NULL;
 
     if (copy)
-        memcpy(copy, toolsets.p, toolsets.n);
-    free((char *)s->toolsets.p); /* only now: `toolsets` may point into it */
-    s->toolsets = copy ? str_n(copy, toolsets.n) : STR_NONE;
+        memcpy(copy, by.p, by.n);
+    free((char *)text->p); /* only now: `by` may point into it */
+    *text = copy ? str_n(copy, by.n) : STR_NONE;
+}
+
+void session_take_toolsets(struct session *s, struct str toolsets)
+{
+    replace_text(&s->toolsets, toolsets);
+}
+
+void session_take_setup(struct session *s, struct str setup)
+{
+    replace_text(&s->setup, setup);
 }
 
 static void toolsets_move(struct session *s)

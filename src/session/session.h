@@ -64,6 +64,9 @@ struct session {
     struct str sealed_auth;
     /* Keys of enabled toolsets, separated by commas; absent: none.  Owned by the session. */
     struct str toolsets;
+    /* What a template or an administrator laid down (JSON; rows.h).  Owned by the session. */
+    struct str setup;
+    struct str lineage;      /* the session it was made from (JSON; rows.h); absent: none */
     unsigned toolset_writes; /* changes of `toolsets` with a pending write */
     /* The last of sessions_toolset_moves() that changed this session. */
     uint64_t toolset_move;
@@ -158,6 +161,8 @@ void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str lin
 
 /* Sets the enabled toolsets as stored (absent: none); copied.  Memory only. */
 void session_take_toolsets(struct session *s, struct str toolsets);
+/* Likewise its setup. */
+void session_take_setup(struct session *s, struct str setup);
 /* The same for a change that is queued for the store now.  Call session_toolsets_write_done() once
  * for each. */
 void session_change_toolsets(struct session *s, struct str toolsets);

@@ -82,6 +82,10 @@ void session_to_json(const struct session_row *row, struct js_writer *w)
         auth_to_json(row->sealed_auth, w);
     if (row->sealed_context.n)
         context_to_json(row->sealed_context, w);
+    if (row->setup.n)
+        js_kv_raw(w, "setup", row->setup);
+    if (row->lineage.n)
+        js_kv_raw(w, "lineage", row->lineage);
     js_kv_string(w, "context_id", row->context_id);
     json_kv_time(w, "last_activity_at", row->last_activity_ms);
     js_kv_int(w, "tool_execution_count", row->tool_count);

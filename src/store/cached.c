@@ -63,7 +63,8 @@ static bool is_change(const struct store_op *op)
     case OP_LOGIN_ROTATE:
         return op->verdict == VERDICT_STALE; /* this verdict revoked the family */
     case OP_SESSION_PATCH:
-        return op->verdict == VERDICT_OK && (op->fields & (FIELD_SEALED_AUTH | FIELD_TOOLSETS));
+        return op->verdict == VERDICT_OK &&
+               (op->fields & (FIELD_SEALED_AUTH | FIELD_TOOLSETS | FIELD_SETUP));
     default:
         return false;
     }
@@ -163,7 +164,7 @@ static void bury_changed(struct cached_store *s, const struct change_row *rows, 
     size_t n = 0;
     for (size_t i = 0; i < n_rows && n < countof(names); i++)
         if (rows[i].kind == CHANGE_SESSION_ENDED || rows[i].kind == CHANGE_SESSION_SEALED ||
-            rows[i].kind == CHANGE_SESSION_TOOLSETS)
+            rows[i].kind == CHANGE_SESSION_TOOLSETS || rows[i].kind == CHANGE_SESSION_SETUP)
             cache_session_name(s->cache, rows[i].tenant, rows[i].name, &names[n++]);
     if (n) {
         cache_new_tombstone(s);

@@ -10,9 +10,9 @@
 
 #include <endian.h>
 
-#define FORMAT 3
+#define FORMAT 4
 /* For a new column extend these tables and increase FORMAT. */
-_Static_assert(sizeof(struct session_row) == 18 * sizeof(struct str) + 8 * sizeof(int64_t) + 16,
+_Static_assert(sizeof(struct session_row) == 20 * sizeof(struct str) + 8 * sizeof(int64_t) + 16,
                "struct session_row has changed");
 
 #define AT(field) offsetof(struct session_row, field)
@@ -35,6 +35,8 @@ static const size_t texts[] = {
     AT(termination_reason),
     AT(toolsets),
     AT(sealed_context),
+    AT(setup),
+    AT(lineage),
 };
 static const size_t numbers[] = {
     AT(created_ms), AT(last_activity_ms), AT(expires_ms),  AT(terminated_ms),

@@ -26,6 +26,8 @@ static const size_t session_texts[] = {
     offsetof(struct session_row, termination_reason),
     offsetof(struct session_row, toolsets),
     offsetof(struct session_row, sealed_context),
+    offsetof(struct session_row, setup),
+    offsetof(struct session_row, lineage),
 };
 /* The stored row, not a copy; the owner is not checked. */
 static struct session_row *session_row_by_id(struct memory_store *s, struct str id)
@@ -189,6 +191,7 @@ static enum verdict session_patch(struct memory_store *s, const struct store_op 
         {FIELD_CONTEXT_ID, offsetof(struct session_row, context_id)},
         {FIELD_SEALED_AUTH, offsetof(struct session_row, sealed_auth)},
         {FIELD_TOOLSETS, offsetof(struct session_row, toolsets)},
+        {FIELD_SETUP, offsetof(struct session_row, setup)},
     };
     enum verdict verdict;
     struct session_row *row = live_one(s, op, op->session->id, now_ms, &verdict);

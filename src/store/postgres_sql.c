@@ -52,8 +52,9 @@ const char *const pg_texts[PG_COUNT] = {
              "$14::timestamptz, $15::bigint, $16::bigint, $17::timestamptz, $18::timestamptz, "
              "$19::timestamptz, $20::text, $21::text, $22::text, $23::boolean, $24::boolean, "
              "$25::text, $26::bytea, $27::bigint, $28::bigint, $29::text, "
-             "$30::text, $31::bytea)::mcp.edge_mcp_sessions, $32::timestamptz, $33::bigint)",
-             "$34"),
+             "$30::text, $31::bytea, $32::text, $33::text)::mcp.edge_mcp_sessions, "
+             "$34::timestamptz, $35::bigint)",
+             "$36"),
     [PG_SESSION_PROMOTE] = VERB("hf_session_name($1::uuid, $2::text, $3::text, $4::timestamptz, "
                                 "$5::timestamptz, $6::bigint)",
                                 "$7"),
@@ -104,18 +105,19 @@ const char *const pg_texts[PG_COUNT] = {
                   "THEN 0 ELSE mcp.hf_session_use($1, $2, $3, $4, $5::timestamptz, $6, $7::bigint) "
                   "END, "
                   "$9::boolean)",
-    /* Changed credentials (FIELD_SEALED_AUTH) and toolsets (FIELD_TOOLSETS) are announced to other
-     * nodes (CHANGE_SESSION_SEALED, CHANGE_SESSION_TOOLSETS). */
+    /* Changed credentials (FIELD_SEALED_AUTH), toolsets (FIELD_TOOLSETS) and a changed setup
+     * (FIELD_SETUP) are announced to other nodes (CHANGE_SESSION_SEALED and the like). */
     [PG_SESSION_PATCH] =
         "WITH done AS (SELECT mcp.hf_session_patch($1::uuid, $2::text, $3::text, $4::boolean, "
         "ROW(NULL, NULL, NULL, NULL, NULL, $5::text, $6::text, $7::text, NULL, $8::boolean, "
         "$9::text, $10::bytea, NULL, $11::uuid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
         "NULL, NULL, NULL, NULL, NULL, NULL, $12::bigint, $13::text, "
-        "$14::text, NULL)::mcp.edge_mcp_sessions, $15::integer, $16::timestamptz) AS verdict), "
+        "$14::text, NULL, $15::text, NULL)::mcp.edge_mcp_sessions, $16::integer, "
+        "$17::timestamptz) AS verdict), "
         "told AS (INSERT INTO mcp.changes (kind, tenant_id, name, made_at) "
-        "SELECT told_as, $2, $1::text, $16 FROM done, (VALUES (4, 128), (6, 256)) AS f (told_as, "
-        "field) WHERE verdict = 0 AND $15 & field <> 0) "
-        "SELECT mcp.hf_require(verdict, $17::boolean) FROM done",
+        "SELECT told_as, $2, $1::text, $17 FROM done, (VALUES (4, 128), (6, 256), (8, 512)) "
+        "AS f (told_as, field) WHERE verdict = 0 AND $16 & field <> 0) "
+        "SELECT mcp.hf_require(verdict, $18::boolean) FROM done",
     [PG_SESSION_REFRESH] = VERB("hf_session_refresh($1::uuid, $2::text, $3::text, $4::boolean, "
                                 "$5::timestamptz, $6::bigint, $7::timestamptz)",
                                 "$8"),

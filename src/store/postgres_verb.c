@@ -48,6 +48,8 @@ static void session_create(struct pg_params *p, const struct store_op *op, int64
     pg_text(p, r->connection_metadata);
     pg_text(p, r->toolsets);
     pg_bytes(p, r->sealed_context);
+    pg_text(p, r->setup);
+    pg_text(p, r->lineage);
     pg_instant(p, now_ms);
     pg_int(p, op->max_counted);
 }
@@ -173,6 +175,7 @@ static void session_patch(struct pg_params *p, const struct store_op *op, int64_
     pg_int(p, r->version);
     pg_text(p, r->connection_metadata);
     pg_text(p, r->toolsets);
+    pg_text(p, r->setup);
     pg_int4(p, (int32_t)op->fields);
     pg_instant(p, now_ms);
 }

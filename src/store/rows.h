@@ -59,6 +59,11 @@ struct session_row {
     struct str sealed_context;
     /* Keys of the enabled toolsets, separated by commas; absent: none. */
     struct str toolsets;
+    /* JSON: what a template or an administrator laid down for the session; absent: nothing. */
+    struct str setup;
+    /* JSON: the session that this one was forked, imported or replayed from; absent: none.  Written
+     * once, when the session is made. */
+    struct str lineage;
     int64_t created_ms, last_activity_ms, expires_ms, terminated_ms;
     int64_t ttl_ms; /* explicit ttl; 0 = sliding: use moves expires_ms along by as much as
                      * last_activity_ms moved, up to created_ms + SESSION_LIFE_MAX_MS */
@@ -310,6 +315,7 @@ enum change_kind {
     CHANGE_TRANSPORT_ENDED,  /* name: hash of its id in hex digits, a blank, its owner */
     CHANGE_SESSION_TOOLSETS, /* its enabled toolsets changed */
     CHANGE_SECRET,           /* a secret was set or removed; name: the secret's name */
+    CHANGE_SESSION_SETUP,    /* its setup changed */
 };
 struct change_row {
     int64_t id;

@@ -44,6 +44,8 @@ static const struct row_column session_columns[] = {
     {COLUMN_INT, AT(version), "version"},
     {COLUMN_TEXT, AT(toolsets), "toolsets"},
     {COLUMN_BYTES, AT(sealed_context), "profile_context_encrypted"},
+    {COLUMN_TEXT, AT(setup), "setup"},
+    {COLUMN_TEXT, AT(lineage), "lineage"},
 };
 #undef AT
 

@@ -268,6 +268,7 @@ static bool patch_columns(struct sq_batch *batch, const struct store_op *op, str
     sq_int(&b, r->initialized);
     sq_blob(&b, r->sealed_auth);
     sq_text(&b, r->toolsets);
+    sq_text(&b, r->setup);
     return sq_run(batch->s, st, err);
 }
 

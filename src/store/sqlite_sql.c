@@ -179,8 +179,8 @@ const char *const sq_texts[SQ_COUNT] = {
         "AND carrier_key = ?5 AND carrier_key IS NOT NULL AND " LIVE " UNION ALL "
         "SELECT 1 FROM edge_mcp_sessions WHERE id = ?6 LIMIT 1",
     [SQ_SESSION_INSERT] = "INSERT INTO edge_mcp_sessions (@) "
-                          "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
-                          "ON CONFLICT DO NOTHING",
+                          "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
+                          "?,?) ON CONFLICT DO NOTHING",
     [SQ_SESSION_STATE] = "SELECT counted AND NOT provisional, counted, " LIVE " AND " NOT_PAST(
         "?4") ", version FROM edge_mcp_sessions WHERE " REACHED("?1", "?2", "?3"),
     [SQ_SESSION_PROMOTE] =
@@ -208,7 +208,8 @@ const char *const sq_texts[SQ_COUNT] = {
         "initialized = CASE WHEN ?2 & 64 THEN ?9 ELSE initialized END, "
         "passthrough_auth_encrypted = CASE WHEN ?2 & 128 THEN ?10 "
         "ELSE passthrough_auth_encrypted END, "
-        "toolsets = CASE WHEN ?2 & 256 THEN ?11 ELSE toolsets END WHERE id = ?1",
+        "toolsets = CASE WHEN ?2 & 256 THEN ?11 ELSE toolsets END, "
+        "setup = CASE WHEN ?2 & 512 THEN ?12 ELSE setup END WHERE id = ?1",
     [SQ_SESSION_REFRESH] =
         "UPDATE edge_mcp_sessions SET version = version + 1, expires_at = ?5, ttl_ms = ?6 "
         "WHERE " REACHED("?1", "?2", "?3") "AND " LIVE " AND " NOT_PAST("?4"),

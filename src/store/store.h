@@ -178,6 +178,7 @@ enum session_field {
     FIELD_INITIALIZED = 64,
     FIELD_SEALED_AUTH = 128,
     FIELD_TOOLSETS = 256,
+    FIELD_SETUP = 512,
 };
 
 struct store_op {

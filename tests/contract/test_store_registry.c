@@ -159,6 +159,7 @@ static void patch_writes_what_it_names(struct fixture *f)
                              .context_id = STR(CONTEXT "000009"),
                              .sealed_auth = STR("\x00\xff"),
                              .toolsets = STR("read,write"),
+                             .setup = STR("{\"audit\":\"full\"}"),
                              .initialized = true};
     assert_int_equal(patch(f, &alice, to, FIELD_CLIENT_NAME | FIELD_CLIENT_VERSION), VERDICT_OK);
     struct session_row *got = get(f, &alice, ID "000001");
@@ -167,12 +168,13 @@ static void patch_writes_what_it_names(struct fixture *f)
     assert_null(got->client_version.p);
     assert_null(got->connection_metadata.p);
     assert_null(got->toolsets.p);
+    assert_null(got->setup.p);
     assert_false(got->initialized);
     assert_int_equal(got->version, 2);
     assert_int_equal(patch(f, &alice, to,
                            FIELD_CLIENT_TYPE | FIELD_CONNECTION_METADATA | FIELD_CORE_SESSION_ID |
                                FIELD_CONTEXT_ID | FIELD_INITIALIZED | FIELD_SEALED_AUTH |
-                               FIELD_TOOLSETS),
+                               FIELD_TOOLSETS | FIELD_SETUP),
                      VERDICT_OK);
     got = get(f, &alice, ID "000001");
     assert_str(got->client_type, "agent");
@@ -181,6 +183,7 @@ static void patch_writes_what_it_names(struct fixture *f)
     assert_str(got->context_id, CONTEXT "000009");
     assert_true(str_eq(got->sealed_auth, STR("\x00\xff")));
     assert_str(got->toolsets, "read,write");
+    assert_str(got->setup, "{\"audit\":\"full\"}");
     assert_true(got->initialized);
     assert_int_equal(got->version, 3);
     to.toolsets = STR_NONE;

@@ -17,6 +17,8 @@ static void every_column_survives(struct fixture *f)
     row.connection_metadata = STR("{\"ip\":\"::1\"}");
     row.context_id = STR(ID "000088");
     row.toolsets = STR("read,write");
+    row.setup = STR("{\"audit\":\"full\"}");
+    row.lineage = STR("{\"forked_from\":\"ses_0\"}");
     row.sealed_auth = STR("\x00\xff\x01");
     row.sealed_context = STR("\x02\x00\xfe");
     row.ttl_ms = 5000;
@@ -44,6 +46,8 @@ static void every_column_survives(struct fixture *f)
     assert_str(got->connection_metadata, "{\"ip\":\"::1\"}");
     assert_str(got->context_id, ID "000088");
     assert_str(got->toolsets, "read,write");
+    assert_str(got->setup, "{\"audit\":\"full\"}");
+    assert_str(got->lineage, "{\"forked_from\":\"ses_0\"}");
     assert_true(str_eq(got->sealed_auth, STR("\x00\xff\x01")));
     assert_true(str_eq(got->sealed_context, STR("\x02\x00\xfe")));
     assert_int_equal(got->created_ms, NOW);

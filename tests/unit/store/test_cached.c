@@ -453,7 +453,8 @@ TEST(test_cached__other_nodes_are_called_for_the_changes_that_the_store_tells_th
     static const struct {
         unsigned fields;
         long calls;
-    } cases[] = {{FIELD_CLIENT_NAME, 0}, {FIELD_SEALED_AUTH, 1}, {FIELD_TOOLSETS, 1}};
+    } cases[] = {
+        {FIELD_CLIENT_NAME, 0}, {FIELD_SEALED_AUTH, 1}, {FIELD_TOOLSETS, 1}, {FIELD_SETUP, 1}};
     struct session_row change = {.id = STR(ID), .tenant = STR("acme"), .toolsets = STR("read")};
     struct world w;
     world_init(&w, NULL);
@@ -484,7 +485,7 @@ TEST(test_cached__a_long_row_is_not_kept)
     struct world w;
     world_init(&w, NULL);
     char *text = calloc(1, CACHE_ROW_BYTES_MAX);
-    size_t all_else = 16 + 6 + 8 * 26 + w.row.id.n + w.row.handle.n + w.row.tenant.n +
+    size_t all_else = 16 + 6 + 8 * 28 + w.row.id.n + w.row.handle.n + w.row.tenant.n +
                       w.row.owner.n + w.row.edge_mcp_id.n + w.row.sealed_auth.n;
     w.row.connection_metadata = str_n(text, CACHE_ROW_BYTES_MAX - all_else + 1);
     assert_int_equal(missed(&w, &w.a, 2), 2);

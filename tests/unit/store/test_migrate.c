@@ -10,8 +10,9 @@
 #include "store/sqlite_impl.h"
 
 static const char tables[] = "SELECT count(*) FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'";
-/* What the newest migration brings. */
-static const char last_table[] = "SELECT count(*) FROM sqlite_master "
+/* What a late migration brings. */
+#define LATE 14
+static const char late_table[] = "SELECT count(*) FROM sqlite_master "
                                  "WHERE name = 'secrets'";
 static const char versions[] = "SELECT count(*) FROM schema_migrations";
 
@@ -165,7 +166,7 @@ TEST(test_migrate__death_at_any_step_leaves_all_or_nothing)
         if (n_tables) { /* whole migrations only: each is there with its record */
             int64_t applied = files_ask(&f, versions);
             assert_in_range(applied, 1, known_count());
-            assert_int_equal(files_ask(&f, last_table), applied == known_count());
+            assert_int_equal(files_ask(&f, late_table), applied >= LATE);
         }
         store_close(files_open(&f, false));
         assert_int_equal(files_ask(&f, versions), known_count());

@@ -189,20 +189,30 @@ TEST(test_postgres_shared__other_credentials_of_a_session_are_told_and_nothing_e
     end(&n);
 }
 
-TEST(test_postgres_shared__other_toolsets_of_a_session_are_told)
+static void is_told(unsigned field, enum change_kind kind)
 {
     struct nodes n;
     int64_t seen = 0;
     char id[UUID_TEXT];
     begin(&n);
     create_one(&n, n.a, id);
-    assert_int_equal(patch(&n, id, FIELD_TOOLSETS, 77), VERDICT_STALE);
-    assert_int_equal(patch(&n, id, FIELD_TOOLSETS, 0), VERDICT_OK);
+    assert_int_equal(patch(&n, id, field, 77), VERDICT_STALE);
+    assert_int_equal(patch(&n, id, field, 0), VERDICT_OK);
     struct change_row change = told(&n, &seen);
-    assert_int_equal(change.kind, CHANGE_SESSION_TOOLSETS);
+    assert_int_equal(change.kind, kind);
     assert_str(change.name, id);
     assert_str(change.tenant, "acme");
     end(&n);
+}
+
+TEST(test_postgres_shared__other_toolsets_of_a_session_are_told)
+{
+    is_told(FIELD_TOOLSETS, CHANGE_SESSION_TOOLSETS);
+}
+
+TEST(test_postgres_shared__another_setup_of_a_session_is_told)
+{
+    is_told(FIELD_SETUP, CHANGE_SESSION_SETUP);
 }
 
 TEST(test_postgres_shared__the_end_of_a_transport_is_told_once_with_its_owner)
