@@ -106,9 +106,12 @@ extern const struct sql_read sql_session_reads[], sql_registry_reads[], sql_tool
 /* The verb must be in a list. */
 const struct sql_read *sql_read_of(unsigned verb);
 /* Statements of reads are numbered after those of the backend; then come those that families have
- * besides their reads. */
+ * besides their reads.  The n-th family numbers its own from SQL_FAMILY_AT(n) on; the knowledge base
+ * is the first, with n = 0. */
 #define SQL_FAMILY (VERB_COUNT * SQL_VARIANTS_MAX)
-#define SQL_STATEMENTS (SQL_FAMILY + 32)
+#define SQL_FAMILY_ROOM 32
+#define SQL_FAMILY_AT(n) (SQL_FAMILY + SQL_FAMILY_ROOM * (n))
+#define SQL_STATEMENTS SQL_FAMILY_AT(12)
 size_t sql_statement_of(const struct sql_read *r, const struct store_call *c);
 /* The text of such a statement, with its columns; NULL: the backend has no such statement. */
 const char *sql_statement_text(size_t statement, enum sql_dialect dialect);
