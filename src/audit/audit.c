@@ -193,6 +193,8 @@ static bool close_batch(struct store *store, struct chain *chain, struct event_r
             .method = in->method,
             .tool = in->tool,
             .era = in->era,
+            .client = in->client,
+            .request_len = in->body_len > 0 ? in->body_len : 0,
             .outcome = STR("indeterminate"),
             .body_len = -1,
             .error = STR("Holdfast ended before the outcome was known; check what the server did "

@@ -51,7 +51,7 @@ struct chain *audit_chain_to_verify(struct audit *a, const char **ret_anchor_fil
  * spans and `who` are copied. */
 struct exec_request {
     const struct principal *who;
-    struct str session_id, transport, carrier, server, method, tool, era;
+    struct str session_id, transport, carrier, client, server, method, tool, era;
     struct str body;        /* the params' original bytes */
     enum server_audit mode; /* AUDIT_NONE makes a token without rows */
     int64_t parent;
@@ -143,7 +143,7 @@ struct reported_execution {
 };
 struct audit_record_what {
     const struct principal *who;
-    const struct session_row *session; /* id, tenant, owner */
+    const struct session_row *session; /* id, tenant, owner, client_name */
     int64_t at_ms;                     /* time of the session use that this report counts as */
     const struct reported_execution *reported;
     struct own_secrets own; /* of the reporting client; live until `done` */

@@ -45,6 +45,8 @@ static const struct field {
     {"duration_us", FIELD_INT, ROW(duration_us)},
     {"tokens", FIELD_COUNT, ROW(tokens)},
     {"tool_id", FIELD_TEXT, ROW(tool_id)},
+    {"client", FIELD_TEXT, ROW(client)},
+    {"request_len", FIELD_COUNT, ROW(request_len)},
     {"body_len", FIELD_INT, ROW(body_len)},
     {"body_sha", FIELD_DIGEST, ROW(body_sha)},
     {"body", FIELD_TEXT, ROW(body)},

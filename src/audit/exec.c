@@ -55,6 +55,7 @@ enum {
     TEXT_SESSION,
     TEXT_TRANSPORT,
     TEXT_CARRIER,
+    TEXT_CLIENT,
     TEXT_SERVER,
     TEXT_METHOD,
     TEXT_TOOL,
@@ -65,15 +66,11 @@ enum {
 static void texts_of(const struct exec_request *what, struct str ret[N_TEXTS])
 {
     const struct str texts[N_TEXTS] = {
-        [TEXT_TENANT] = what->who->tenant,
-        [TEXT_OWNER] = what->who->owner,
-        [TEXT_SESSION] = cut_text(what->session_id),
-        [TEXT_TRANSPORT] = cut_text(what->transport),
-        [TEXT_CARRIER] = cut_text(what->carrier),
-        [TEXT_SERVER] = cut_text(what->server),
-        [TEXT_METHOD] = cut_text(what->method),
-        [TEXT_TOOL] = cut_text(what->tool),
-        [TEXT_ERA] = cut_text(what->era),
+        [TEXT_TENANT] = what->who->tenant,           [TEXT_OWNER] = what->who->owner,
+        [TEXT_SESSION] = cut_text(what->session_id), [TEXT_TRANSPORT] = cut_text(what->transport),
+        [TEXT_CARRIER] = cut_text(what->carrier),    [TEXT_CLIENT] = cut_text(what->client),
+        [TEXT_SERVER] = cut_text(what->server),      [TEXT_METHOD] = cut_text(what->method),
+        [TEXT_TOOL] = cut_text(what->tool),          [TEXT_ERA] = cut_text(what->era),
     };
     memcpy(ret, texts, sizeof(texts));
 }
@@ -101,6 +98,7 @@ static void event_set_texts(struct event_row *e, struct str texts[N_TEXTS], char
     e->session_id = texts[TEXT_SESSION];
     e->transport = texts[TEXT_TRANSPORT];
     e->carrier = texts[TEXT_CARRIER];
+    e->client = texts[TEXT_CLIENT];
     e->server = texts[TEXT_SERVER];
     e->method = texts[TEXT_METHOD];
     e->tool = texts[TEXT_TOOL];
@@ -145,6 +143,7 @@ static void describe_outcome(struct exec *x, const struct exec_result *result)
     e->duration_us = clock_mono_us() - x->began_us;
     e->outcome = cut_text(result->outcome);
     e->error = result->error;
+    e->request_len = e->body_len > 0 ? e->body_len : 0;
     e->body_len = -1;
     e->body = STR_NONE;
     memset(e->body_sha, 0, sizeof(e->body_sha));

@@ -49,7 +49,7 @@ static void copy_texts(struct event_row *e, struct arena *mem)
 {
     struct str *const texts[] = {
         &e->tenant, &e->owner, &e->session_id, &e->transport, &e->carrier, &e->server, &e->method,
-        &e->tool,   &e->era,   &e->outcome,    &e->error,     &e->tool_id, &e->body};
+        &e->tool,   &e->era,   &e->outcome,    &e->error,     &e->tool_id, &e->client, &e->body};
     for (size_t i = 0; i < countof(texts); i++)
         *texts[i] = arena_dup(mem, *texts[i]);
 }

@@ -127,7 +127,7 @@ void unknown_commits_add(struct unknown_commits *d, const struct event_row *inte
     one->mem = arena_new(SIZE_MAX / 4);
     *e = *intent;
     struct str *const texts[] = {&e->tenant, &e->owner,  &e->session_id, &e->transport, &e->carrier,
-                                 &e->server, &e->method, &e->tool,       &e->era};
+                                 &e->server, &e->method, &e->tool,       &e->era,       &e->client};
     for (size_t i = 0; i < countof(texts); i++)
         *texts[i] = arena_dup(one->mem, *texts[i]);
     memcpy(one->intent_mac, intent->mac, sizeof(one->intent_mac));

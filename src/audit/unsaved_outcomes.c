@@ -193,7 +193,7 @@ static void copy_texts(struct unsaved_outcome *k)
     struct event_row *e = &k->event;
     struct str *const texts[] = {&e->tenant, &e->owner,  &e->session_id, &e->transport, &e->carrier,
                                  &e->server, &e->method, &e->tool,       &e->era,       &e->outcome,
-                                 &e->error,  &e->body,   &e->tool_id};
+                                 &e->error,  &e->body,   &e->tool_id,    &e->client};
     for (size_t i = 0; i < countof(texts); i++)
         *texts[i] = arena_dup(k->mem, *texts[i]);
 }

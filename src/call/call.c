@@ -535,6 +535,7 @@ static struct exec_request what_of(const struct call *c, int64_t parent)
         .session_id = c->session->id,
         .transport = c->transport ? str_n(c->transport->shown, 8) : STR_NONE,
         .carrier = c->session->carrier,
+        .client = c->client_name,
         .server = upstream_name(c->up),
         .method = c->request.method,
         .tool = c->tool,
@@ -632,6 +633,7 @@ static void copy_request(struct call *c, const struct call_args *args)
     c->own.credential = arena_dup(c->mem, args->own.credential);
     c->own.credential_marker = arena_dup(c->mem, args->own.credential_marker);
     c->tool = arena_dup(c->mem, args->tool);
+    c->client_name = arena_dup(c->mem, args->client_name);
     c->named = node_in(c, args->request, args->named);
     c->state_node = node_in(c, args->request, args->state_node);
     c->state_text = arena_dup(c->mem, args->state_text);

@@ -114,6 +114,7 @@ struct call_args {
     struct own_secrets own; /* without `known` */
     enum mcp_era client_era;
     struct str client_version;        /* for the audit row; static */
+    struct str client_name;           /* likewise; as the client names itself */
     struct str tool;                  /* the name the upstream uses: a tool, a prompt or a uri */
     const struct js_node *named;      /* the client's own name in the message, if it differs */
     const struct js_node *state_node; /* requestState in params; NULL when absent */
@@ -142,7 +143,7 @@ struct call {
     struct mcp_message request;
     struct own_secrets own; /* with references to its sets */
     enum mcp_era client_era;
-    struct str client_version;
+    struct str client_version, client_name;
     struct str tool;
     const struct js_node *named, *state_node; /* in `request` */
     struct str state_text, header_lines;

@@ -175,6 +175,8 @@ struct process_quota exchange_process_quota(struct services *sv);
 /* session_select.c: finds the session of a call. */
 enum step_result exchange_find_transport(struct exchange *x);
 enum step_result exchange_select_session(struct exchange *x);
+/* The name that the client of this request gives itself; absent: it gives none. */
+struct str exchange_client(const struct exchange *x);
 /* For requests other than calls: the session of a channel that stays open.  Without such a channel
  * x->session is unchanged. */
 enum step_result exchange_select_channel_session(struct exchange *x);

@@ -76,6 +76,7 @@ enum step_result exchange_forward(struct exchange *x)
         .own = exchange_secrets(x),
         .client_era = x->era,
         .client_version = x->version->name,
+        .client_name = exchange_client(x),
         .tool = x->tool,
         .named = x->named,
         .state_node = x->state_node,

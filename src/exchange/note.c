@@ -37,6 +37,7 @@ struct exec_request exchange_what(const struct exchange *x)
         .who = &x->caller.who,
         .session_id = x->session ? x->session->id : STR_NONE,
         .transport = x->transport ? str_n(x->transport->shown, 8) : STR_NONE,
+        .client = exchange_client(x),
         .carrier = x->session ? x->session->carrier : STR_NONE,
         .server = x->up ? upstream_name(x->up) : STR("holdfast"),
         .method = x->msg.method,

@@ -174,6 +174,22 @@ static struct str client_member(const struct exchange *x, const char *name)
     return js_text(&doc, js_get(&doc, info, str_of(name)), x->mem);
 }
 
+/* A legacy client gives its name only once, so its transport keeps it. */
+struct str exchange_client(const struct exchange *x)
+{
+    struct transport *t = x->transport;
+
+    if (!t || mcp_era(x->era)->has_envelope)
+        return client_member(x, "name");
+    if (!t->client.p) {
+        struct str name = str_cut(client_member(x, "name"), SESSION_CLIENT_NAME_MAX);
+        const char *kept = t->initialize_params.p;
+        bool is_kept = name.p >= kept && name.p < kept + t->initialize_params.n;
+        t->client = is_kept ? name : arena_dup(t->mem, name.p ? name : STR(""));
+    }
+    return t->client.n ? t->client : STR_NONE;
+}
+
 static enum step_result session_create(struct exchange *x, enum session_origin origin,
                                        struct str carrier, struct str key)
 {
@@ -183,7 +199,8 @@ static enum step_result session_create(struct exchange *x, enum session_origin o
         .origin = origin,
         .carrier = carrier,
         .carrier_key = key,
-        .client_name = str_n(name.p, name.n < 255 ? name.n : 255),
+        .client_name =
+            str_n(name.p, name.n < SESSION_CLIENT_NAME_MAX ? name.n : SESSION_CLIENT_NAME_MAX),
         .client_version = str_n(version.p, version.n < 50 ? version.n : 50),
         .provisional = origin == ORIGIN_INJECTED,
         .counted = origin == ORIGIN_KEYED,

@@ -76,6 +76,7 @@ struct session {
     struct list lru;                   /* on an idle list while refs == 0 */
 };
 
+#define SESSION_CLIENT_NAME_MAX 255
 /* Live transports; a new one above that ends the least recently used one. */
 #define TRANSPORTS_PER_OWNER 4096
 struct transport {
@@ -87,6 +88,7 @@ struct transport {
     struct str tenant, owner, endpoint;
     const struct mcp_version *version;
     struct str initialize_params; /* as sent by the client */
+    struct str client;            /* name in clientInfo of initialize, if it is known already */
     char shown[9];                /* first digits of the hash, for messages */
     struct session *session;      /* linked; NULL until the first call */
     bool link_stored;             /* the row has this link too */

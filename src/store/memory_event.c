@@ -14,7 +14,7 @@ static const size_t event_texts[] = {
     offsetof(struct event_row, method),     offsetof(struct event_row, tool),
     offsetof(struct event_row, era),        offsetof(struct event_row, outcome),
     offsetof(struct event_row, error),      offsetof(struct event_row, tool_id),
-    offsetof(struct event_row, body),
+    offsetof(struct event_row, client),     offsetof(struct event_row, body),
 };
 
 /* Index of the first event with an id of at least `id`. */

@@ -3,10 +3,11 @@
  * no loop over field tables.
  *
  *     version, digests, kind, seq, at_ms, exec - id, parent, duration_us, body_len + 1,
- *     eleven texts as length + 1 and bytes (0: absent), [tokens, tool_id,] the digests, if any
+ *     eleven texts as length + 1 and bytes (0: absent), [tokens, tool_id, [client, request_len,]]
+ *     the digests, if any
  *
- * Version 2 has the members in brackets.  It is written only if one of them is set, so that an
- * event has only one encoding and the common one stays short.
+ * Version 2 has the members in the outer brackets, version 3 also those in the inner ones.  Each is
+ * written only if one of its own members is set, so that an event has only one encoding.
  *
  * Numbers are LEB128 of their 64 bits, in as few bytes as possible.  exec is stored as its distance
  * from id, which is short. */
@@ -14,9 +15,10 @@
 
 #define VERSION_PLAIN 1
 #define VERSION_REPORTED 2
+#define VERSION_CLIENT 3
 #define VARINT_MAX 10
-#define N_NUMBERS 8
-#define N_TEXTS 12
+#define N_NUMBERS 9
+#define N_TEXTS 13
 
 enum digests {
     BODY_SHA = 1,
@@ -73,23 +75,26 @@ static inline char *put_sha(char *to, const uint8_t sha[32])
     return to + 32;
 }
 
-static bool is_reported(const struct event_row *e)
+static char version_of(const struct event_row *e)
 {
-    return e->tokens != 0 || e->tool_id.p != NULL;
+    if (e->client.p || e->request_len != 0)
+        return VERSION_CLIENT;
+    return e->tokens != 0 || e->tool_id.p ? VERSION_REPORTED : VERSION_PLAIN;
 }
 
 size_t record_room(const struct event_row *e)
 {
     return 2 + N_NUMBERS * VARINT_MAX + N_TEXTS * VARINT_MAX + e->tenant.n + e->owner.n +
            e->session_id.n + e->transport.n + e->carrier.n + e->server.n + e->method.n + e->tool.n +
-           e->era.n + e->outcome.n + e->error.n + e->tool_id.n + 2 * 32;
+           e->era.n + e->outcome.n + e->error.n + e->tool_id.n + e->client.n + 2 * 32;
 }
 
 size_t record_write(const struct event_row *e, char *to)
 {
     char *begin = to;
     unsigned digests = digests_of(e);
-    *to++ = is_reported(e) ? VERSION_REPORTED : VERSION_PLAIN;
+    char version = version_of(e);
+    *to++ = version;
     *to++ = (char)digests;
     to = put_number(to, (uint32_t)e->kind);
     to = put_number(to, (uint64_t)e->seq);
@@ -109,9 +114,13 @@ size_t record_write(const struct event_row *e, char *to)
     to = put_text(to, e->era);
     to = put_text(to, e->outcome);
     to = put_text(to, e->error);
-    if (is_reported(e)) {
+    if (version >= VERSION_REPORTED) {
         to = put_number(to, (uint64_t)e->tokens);
         to = put_text(to, e->tool_id);
+    }
+    if (version >= VERSION_CLIENT) {
+        to = put_text(to, e->client);
+        to = put_number(to, (uint64_t)e->request_len);
     }
     if (digests & BODY_SHA)
         to = put_sha(to, e->body_sha);
@@ -200,13 +209,17 @@ bool record_read(int64_t id, struct str record, struct event_row *ret)
                                  &e.era,     &e.outcome, &e.error};
     for (size_t i = 0; i < countof(texts); i++)
         *texts[i] = get_text(&r);
-    if (version == VERSION_REPORTED) {
+    if (version >= VERSION_REPORTED) {
         e.tokens = (int64_t)get_number(&r);
         e.tool_id = get_text(&r);
     }
+    if (version >= VERSION_CLIENT) {
+        e.client = get_text(&r);
+        e.request_len = (int64_t)get_number(&r);
+    }
     get_digests(&r, digests, &e);
     if (r.bad || r.p != r.end || kind > UINT32_MAX || digests != digests_of(&e) ||
-        version != (is_reported(&e) ? VERSION_REPORTED : VERSION_PLAIN))
+        version != version_of(&e))
         return false;
     *ret = e;
     return true;

@@ -157,6 +157,8 @@ struct event_row {
     int64_t duration_us;
     int64_t tokens;         /* used, as reported; ≥ 0 */
     struct str tool_id;     /* UUID of a tool_configuration, as reported; else absent */
+    struct str client;      /* name that the client of an execution gives itself */
+    int64_t request_len;    /* on an outcome and a record: bytes of the arguments; 0: unknown */
     int64_t body_len;       /* of the original bytes */
     uint8_t body_sha[32];   /* of the original bytes; zero when body_len < 0 (no body) */
     struct str body;        /* redacted and cut; absent when not kept */

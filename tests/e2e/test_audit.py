@@ -150,6 +150,8 @@ def test_show__as_json_has_both_events(hf):
     assert [e['kind'] for e in events] == ['intent', 'outcome']
     assert json.loads(events[0]['body']) == {'name': 'fail', 'arguments': {'text': 'no'}}
     assert json.loads(events[1]['body'])['isError'] is True
+    assert [e['client'] for e in events] == ['e2e', 'e2e']
+    assert 'request_len' not in events[0] and events[1]['request_len'] == events[0]['body_len']
 
 
 def test_show__a_long_body_is_cut_and_says_so(hf):

@@ -58,6 +58,8 @@ static void assert_survives(const struct event_row *e)
     assert_int_equal(got.duration_us, e->duration_us);
     assert_int_equal(got.tokens, e->tokens);
     assert_same_text(got.tool_id, e->tool_id);
+    assert_same_text(got.client, e->client);
+    assert_int_equal(got.request_len, e->request_len);
     assert_int_equal(got.body_len, e->body_len);
     assert_same_text(got.tenant, e->tenant);
     assert_same_text(got.owner, e->owner);
@@ -109,6 +111,30 @@ TEST(test_record__tokens_and_tool_survive_and_cost_nothing_where_there_are_none)
     assert_survives(&e);
     e.tokens = 0;
     e.tool_id = STR("01890a5d-ac96-774b-bcce-b302099a8057");
+    assert_survives(&e);
+}
+
+TEST(test_record__client_and_size_of_the_request_survive)
+{
+    char told[1024];
+    struct event_row e = full(), got;
+    e.client = STR("Editor");
+    assert_survives(&e);
+    struct str record = record_of(&e, told);
+    assert_int_equal(told[0], 3);
+    for (char version = 1; version < 5; version++) { /* no other version holds these bytes */
+        told[0] = version;
+        assert_int_equal(record_read(e.id, record, &got), version == 3);
+    }
+    e.request_len = INT64_MAX;
+    e.tokens = 7;
+    assert_survives(&e);
+    e.client = STR_NONE;
+    e.request_len = 1;
+    e.tool_id = STR("01890a5d-ac96-774b-bcce-b302099a8057");
+    assert_survives(&e);
+    e.client = STR("");
+    e.request_len = 0;
     assert_survives(&e);
 }
 
