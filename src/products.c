@@ -6,11 +6,15 @@
 #include "docs/api/table.h"
 #include "docs/cli/commands.h"
 #include "docs/store/family.h"
+#include "templates/api/templates.h"
+#include "templates/store/family.h"
 
-/* The knowledge base.  gateway_parts.c starts its server. */
+/* The knowledge base, whose server gateway_parts.c starts, and the families of the store. */
 void products_register(void)
 {
     store_family_add(&docs_store);
+    store_family_add(&templates_store);
     api_add(&docs_api);
+    api_add(&templates_api);
     cli_add(docs_commands, "audit");
 }

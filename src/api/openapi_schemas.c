@@ -102,14 +102,32 @@ void openapi_param_schema(struct js_writer *w, const struct api_param *p)
 
 static const struct api_kind *kind_of(const struct js_field *f)
 {
-    static const struct api_kind any = {0}, boolean = {.type = "boolean"},
-                                 integer = {.type = "integer"};
+    static const struct api_kind
+        any = {0},
+        boolean = {.type = "boolean"}, integer = {.type = "integer"}, string = {.type = "string"},
+        strings = {.type = "array"}, object = {.type = "object"},
+        size = {.type = "integer|string", .pattern = "^[0-9]+(B|kB|MB|GB|KiB|MiB|GiB)?$"},
+        duration = {.type = "integer|string",
+                    .is_duration = true,
+                    .pattern = "^(?=.)([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$|"
+                               "^[0-9]+$"};
 
     switch (f->kind) {
     case JS_BIND_BOOL:
         return &boolean;
     case JS_BIND_INT:
         return &integer;
+    case JS_BIND_STRING:
+    case JS_BIND_ENUM:
+        return &string;
+    case JS_BIND_STRINGS:
+        return &strings;
+    case JS_BIND_DURATION:
+        return &duration;
+    case JS_BIND_SIZE:
+        return &size;
+    case JS_BIND_OBJECT:
+        return &object;
     case JS_BIND_CUSTOM:
         return f->data ? f->data : &any;
     default:
@@ -143,7 +161,7 @@ static void write_field(struct js_writer *w, const struct js_field *f, const str
     write_type(w, kind->type, or_null);
     js_kv_string(w, "format", str_of(kind->format));
     js_kv_string(w, "pattern", str_of(kind->pattern));
-    write_enum(w, kind->names, or_null);
+    write_enum(w, f->kind == JS_BIND_ENUM ? f->names : kind->names, or_null);
     if (kind->is_duration)
         write_duration(w, f);
     else

@@ -414,7 +414,8 @@ static void reap_families(struct memory_store *s)
     size_t n;
     const struct memory_family *const *families = memory_families(&n);
     for (size_t i = 0; i < n; i++)
-        families[i]->reap(s);
+        if (families[i]->reap)
+            families[i]->reap(s);
 }
 
 static bool reap(struct store *store, struct store_call *c, struct error *err)

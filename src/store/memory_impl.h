@@ -92,7 +92,7 @@ struct memory_family {
     size_t (*tables)(void *arrays, struct mem_table *ret);
     const struct mem_op *ops;
     const struct verb_handler *verbs;
-    /* Deletes the rows of sessions that are over, all of them. */
+    /* Deletes the rows of sessions that are over, all of them; NULL: there are none. */
     void (*reap)(struct memory_store *s);
 };
 /* memory_family.c */

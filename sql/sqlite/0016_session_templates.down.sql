@@ -1,0 +1,3 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Back to 0015.  The templates go.
+DROP TABLE session_templates;
