@@ -30,6 +30,7 @@
 #include "session/session_gauges.h"
 #include "session/session_metrics.h"
 #include "store/redis_listen.h"
+#include "trace/traces.h"
 #include "upstream/health_store.h"
 #include "upstream/keeper.h"
 #include "upstream/pins.h"
@@ -46,6 +47,7 @@
 #define FIRST_PIPE_MS 15000 /* time for the parent process to open the first pipe */
 /* A client that ends its own server waits for it to exit. */
 #define DRAIN_PIPES_MS (3 * PIPE_GRACE_MS)
+#define FLUSH_MS 1000
 #define MOST_SAID 20
 #define FORGET_MS 60000 /* servers of an old configuration have 30 s to end */
 
@@ -314,6 +316,7 @@ static void replace_config(struct gateway *g)
     upstreams_probe(g->sv.upstreams);
     reaper_apply(g->reaper, fresh);
     quotas_apply(g->front.quotas, fresh);
+    traces_apply(g->sv.traces, fresh->otlp);
     config_unref(g->front.config);
     g->front.config = fresh;
     swap_tls(g, tls);
@@ -330,7 +333,13 @@ void gateway_reload(struct gateway *g)
 static void on_anchored(void *arg)
 {
     struct gateway *g = arg;
-    loop_stop(g->sv.loop);
+    g->anchored = true;
+}
+
+/* What still waits for receivers outside gets a moment, but none that do not answer. */
+static bool is_flushed(const struct gateway *g)
+{
+    return traces_are_flushed(g->sv.traces) || clock_mono_ms() >= g->flush_until_ms;
 }
 
 /* While calls are running, an orderly shutdown is impossible.  It is also unnecessary: acknowledged
@@ -348,6 +357,8 @@ static void on_drain_tick(void *arg)
     struct gateway *g = arg;
     bool late = clock_mono_ms() >= g->drain_until_ms;
 
+    if (g->anchored && is_flushed(g))
+        loop_stop(g->sv.loop);
     if (!g->anchoring)
         http_server_drain(g->server); /* closes connections that became idle since */
     unsigned calls = calls_in_flight(g->sv.calls);
@@ -360,6 +371,8 @@ static void on_drain_tick(void *arg)
                  LI("calls", calls));
         leave_now(1);
     }
+    g->flush_until_ms = clock_mono_ms() + FLUSH_MS;
+    traces_flush(g->sv.traces);
     g->anchoring = g->front.closing = true;
     audit_anchor(g->sv.audit, on_anchored, g);
 }
@@ -543,6 +556,7 @@ static void stop(struct gateway *g)
         sessions_free(sv->sessions);
     if (sv->calls)
         calls_free(sv->calls);
+    traces_free(sv->traces);
     quotas_free(sv->front->quotas);
     if (sv->audit)
         audit_free(sv->audit);

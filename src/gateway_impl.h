@@ -50,7 +50,8 @@ struct gateway {
     struct loop_timer *status; /* tells the service manager; NULL: there is none */
     struct gauges_wait sessions;
     bool counts_sessions; /* `sessions` waits */
-    bool anchoring;
+    bool anchoring, anchored;
+    int64_t flush_until_ms;    /* while anchoring */
     int terminal;              /* the terminal the process was started on; -1: none */
     struct gateway_show *show; /* NULL: nothing is shown */
     struct own_tokens *own_tokens;

@@ -20,6 +20,7 @@
 #include "session/remote_changes.h"
 #include "store/claim.h"
 #include "store/redis_listen.h"
+#include "trace/traces.h"
 #include "upstream/pins.h"
 
 #include <stdio.h>
@@ -335,6 +336,11 @@ void gateway_start_audit(struct gateway *g)
         .anchor_file = datadir_path(g->options.data_dir, "audit-anchors.jsonl", g->mem),
     };
     sv->audit = audit_new(&audit);
+    const struct writer_row *writer = storage_writer(g->storage);
+    sv->traces = traces_new(sv->loop, arena_printf(g->mem, "%.*s/%lld", STR_ARG(writer->node),
+                                                   (long long)writer->number));
+    traces_apply(sv->traces, sv->front->config->otlp);
+    g->api.traces = sv->traces;
     undelivered_use(sv->undelivered, sv->lanes);
     keyring_use(sv->keyring, sv->lanes);
     sv->secrets = secrets_new(sv->keyring);
@@ -344,6 +350,7 @@ void gateway_start_audit(struct gateway *g)
         .lanes = sv->lanes,
         .keyring = sv->keyring,
         .undelivered = sv->undelivered,
+        .traces = sv->traces,
     };
     sv->calls = calls_new(&calls);
 }

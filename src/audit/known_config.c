@@ -41,6 +41,8 @@ static void add_config(struct known *k, const struct config *c, struct arena *me
         add_pairs(k, "env", s->name, s->env, s->n_env, mem);
         add_pairs(k, "header", s->name, s->headers, s->n_headers, mem);
     }
+    if (c->otlp)
+        add_pairs(k, "header", c->otlp->name, c->otlp->headers, c->otlp->n_headers, mem);
     for (size_t i = 0; i < c->n_secrets; i++)
         known_add(k, c->secrets[i].value,
                   arena_printf(mem, "secret %.*s", STR_ARG(c->secrets[i].name)));

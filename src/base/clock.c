@@ -57,8 +57,13 @@ static int64_t shift_ms(struct shift *s)
 
 int64_t clock_wall_ms(void)
 {
-    return unlikely(fake) ? fake_wall_ms
-                          : read_us(CLOCK_REALTIME) / 1000 + shift_ms(&set) + shift_ms(&slept);
+    return unlikely(fake) ? fake_wall_ms : clock_wall_us() / 1000;
+}
+
+int64_t clock_wall_us(void)
+{
+    return unlikely(fake) ? fake_wall_ms * 1000
+                          : read_us(CLOCK_REALTIME) + (shift_ms(&set) + shift_ms(&slept)) * 1000;
 }
 
 int64_t clock_mono_ms(void)

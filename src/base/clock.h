@@ -8,6 +8,7 @@
 #include "base/str.h"
 
 int64_t clock_wall_ms(void); /* since 1970, UTC */
+int64_t clock_wall_us(void);
 int64_t clock_mono_ms(void); /* CLOCK_BOOTTIME: counts through suspend */
 int64_t clock_mono_us(void);
 

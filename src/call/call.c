@@ -35,6 +35,7 @@ struct calls *calls_new(const struct calls_config *config)
     home->lanes = config->lanes;
     home->keyring = config->keyring;
     home->undelivered = config->undelivered;
+    home->traces = config->traces;
     map_init(&home->by_client_id);
     buf_init(&home->text, MAX_REQUEST);
     return home;
@@ -165,6 +166,7 @@ static void call_again(struct call *c, const struct error *why)
                                  .error = arena_dup(c->mem, str_of(why->text)),
                                  .own = c->own};
     log_debug("sending a call again", LS("server", upstream_name(c->up)), LZ("why", why->text));
+    call_trace_end(c, result.outcome);
     c->state = CALL_BEGINNING;
     if (c->kind != EXEC_DURABLE) {
         call_begin(c, 0);
@@ -338,6 +340,7 @@ static void call_send(struct call *c, struct link *l, bool was_open)
         .name = c->tool,
         .text = buf_str(&text),
         .header_lines = c->header_lines,
+        .trace_lines = call_trace_send(c),
         .who = &c->who,
         .session_id = c->session->id,
         .handle = c->session->handle,
@@ -638,6 +641,9 @@ static void copy_request(struct call *c, const struct call_args *args)
     c->state_node = node_in(c, args->request, args->state_node);
     c->state_text = arena_dup(c->mem, args->state_text);
     c->header_lines = arena_dup(c->mem, args->header_lines);
+    c->trace = *args->trace;
+    c->trace.parent_text = arena_dup(c->mem, args->trace->parent_text);
+    c->trace.state = arena_dup(c->mem, args->trace->state);
 }
 
 static void take_references(struct call *c, const struct call_args *args)

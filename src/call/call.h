@@ -40,6 +40,7 @@
 #include "call/undelivered.h"
 #include "mcp/translate.h"
 #include "session/plan.h"
+#include "trace/context.h"
 #include "upstream/upstream.h"
 
 /* Refuses a method that 2026-07-28 does not have.  The era of a server may be known only when its
@@ -72,6 +73,7 @@ struct str call_outcome_name(enum call_outcome outcome);
 
 struct keyring;
 struct mcp_method;
+struct traces;
 
 struct calls; /* all calls under way, and what they share */
 struct calls_config {
@@ -80,6 +82,7 @@ struct calls_config {
     struct lanes *lanes;
     struct keyring *keyring;
     struct undelivered *undelivered;
+    struct traces *traces; /* or NULL */
 };
 struct calls *calls_new(const struct calls_config *config) must_check;
 void calls_free(struct calls *home); /* no call is under way */
@@ -129,6 +132,7 @@ struct call_args {
     int session_named;    /* enum builtin_named: result of looking up the argument session_id */
     bool drop_session_id; /* Holdfast added the argument session_id: the server does not get it */
     bool adds_handle;     /* the result carries the session's handle */
+    const struct trace *trace;
 };
 
 struct call {
@@ -155,6 +159,7 @@ struct call {
     struct session_plan plan;
     int session_named;
     bool drop_session_id, adds_handle;
+    struct trace trace; /* of the client's request */
 
     enum mcp_era server_era; /* of the link that it was sent on */
     /* The answer: either a message or an error. */
@@ -179,10 +184,11 @@ struct call {
     struct level_request *level; /* LINKING: waits until the server has accepted a log level */
     struct str cancel_key;
     unsigned attempts;
-    int64_t sent_us;        /* of the attempt that was answered; 0: nothing was sent */
-    size_t n_plan, n_extra; /* ops of the plan, and all ops beside the intent */
-    bool cancelled;         /* cancelled while the intent was being written */
-    bool is_announcing;     /* the listeners are being called: the call must not be freed */
+    int64_t sent_us;           /* of the attempt that was answered; 0: nothing was sent */
+    struct trace_context span; /* of that attempt; only with trace.is_recorded */
+    size_t n_plan, n_extra;    /* ops of the plan, and all ops beside the intent */
+    bool cancelled;            /* cancelled while the intent was being written */
+    bool is_announcing;        /* the listeners are being called: the call must not be freed */
     /* Large, and written before they are read: call_new() leaves them uninitialised, except for the
      * codes of the errors. */
     struct error err;       /* without an answer: the reason */

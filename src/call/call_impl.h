@@ -13,6 +13,7 @@ struct calls {
     struct lanes *lanes;
     struct keyring *keyring;
     struct undelivered *undelivered;
+    struct traces *traces;
     struct map by_client_id; /* (transport, client's id) → struct call, for cancellation */
     unsigned in_flight;
     struct buf text; /* buffer for the next request; see borrow_text() */
@@ -30,5 +31,12 @@ void call_keep_result(struct call *c);
 /* call_measure.c: the call has its answer or its error.  Sets c->outcome and updates the metrics:
  * how long servers take, and what was executed. */
 void call_measure_answered(struct call *c);
+
+/* call_trace.c: an attempt is sent.  Returns the header lines with the trace for an HTTP server;
+ * absent: the client named no trace, or the server is no HTTP server. */
+struct str call_trace_send(struct call *c);
+/* The attempt is over: exports its span, if traces are on.  error_type is absent without an
+ * error. */
+void call_trace_end(struct call *c, struct str error_type);
 
 #endif

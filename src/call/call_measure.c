@@ -76,6 +76,7 @@ void call_measure_answered(struct call *c)
     if (!c->sent_us)
         return;
     metric_observe_us(duration_cell(c), clock_mono_us() - c->sent_us);
+    call_trace_end(c, c->outcome == OUTCOME_OK ? STR_NONE : call_outcome_name(c->outcome));
     c->sent_us = 0;
     if (c->kind == EXEC_DURABLE)
         session_metric_executed(c->session->tenant, tool_label(c), -1);

@@ -61,7 +61,8 @@ struct server_config {
     size_t n_inherit_env;
     struct str cwd;
     struct str url;
-    bool sse; /* "type" selects the HTTP+SSE transport of 2024 */
+    bool sse;        /* "type" selects the HTTP+SSE transport of 2024 */
+    bool is_outward; /* no server, but an address that Holdfast itself sends to */
     struct config_pair *headers;
     size_t n_headers;
     struct str tls_ca; /* absent: the authorities of the system */
@@ -216,6 +217,9 @@ struct config {
     struct str public_url;
     struct issuer_config *issuers;
     size_t n_issuers;
+    /* The collector of traces; NULL: traces are off.  Of a server entry it has the name, url,
+     * headers, tls_ca, the secrets, their refusal, and the definition. */
+    struct server_config *otlp;
     struct str *origins;
     size_t n_origins;
     struct str *trusted_proxies;

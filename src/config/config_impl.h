@@ -101,6 +101,13 @@ bool option_read_clients(const struct js_binding *b, const struct js_field *f,
 /* profile_check.c: finds toolsets by their keys, after the whole file has been read. */
 must_check bool profiles_finish(const struct js_binding *b, struct error *err);
 
+/* outward.c: addresses outside that Holdfast itself sends to. */
+bool option_read_otlp(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                      void *place, struct error *err);
+/* Calls fn for each server and each address outside. */
+void config_each_target(struct config *c, void (*fn)(void *arg, struct server_config *s),
+                        void *arg);
+
 /* value.c: JS_BIND_CUSTOM readers. */
 bool option_read_listen(const struct js_binding *b, const struct js_field *f,
                         const struct js_node *v, void *place, struct error *err);
@@ -257,6 +264,7 @@ must_check bool named_list_read(const struct js_binding *b, const struct js_fiel
 const void *named_list_find(const void *items, size_t n, size_t size, struct str name);
 bool value_is_header_name(struct str name);
 bool value_is_loopback(const char *host);        /* an address, or localhost */
+bool value_url_is_on_loopback(struct str url);   /* of an http:// URL */
 const char *value_url_complaint(struct str url); /* the reason the URL is invalid, or NULL */
 bool value_is_name(struct str name);             /* 1 to 64 letters, digits and . _ - */
 must_check bool value_check_listen(struct str text, bool *ret_is_loopback, struct error *err);

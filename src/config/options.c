@@ -427,6 +427,37 @@ static const struct js_field docs_fields[] = {
     {0},
 };
 
+static const struct js_field server_tls_fields[] = {
+    {.name = "ca",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_file,
+     OF_SERVER(tls_ca),
+     .help = "File with the certificate authorities (PEM) that are trusted for this server instead "
+             "of the system's. For a self-signed certificate, the certificate itself."},
+    {0},
+};
+
+static const struct js_field otlp_fields[] = {
+    {.name = "url",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_url,
+     OF_SERVER(url),
+     .required = true,
+     .help = "Address of a collector that takes OTLP over HTTP, such as "
+             "\"http://localhost:4318\". /v1/traces is added unless it ends so."},
+    {.name = "headers",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_headers,
+     SERVER_LIST(headers),
+     .help = "Headers sent to the collector, for instance with its key as ${secret:NAME}."},
+    {.name = "tls",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_server_tls,
+     .fields = server_tls_fields,
+     .help = "How the certificate of an https:// collector is checked, as for servers."},
+    {0},
+};
+
 static const struct js_field size_fields[] = {
     {.name = "body",
      .kind = JS_BIND_SIZE,
@@ -509,6 +540,12 @@ const struct js_field option_fields[] = {
      AT(metrics),
      .default_text = "true",
      .help = "Serve /metrics."},
+    {.name = "otlp",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_otlp,
+     .fields = otlp_fields,
+     AT(otlp),
+     .help = "Send a trace of every request to a collector of OpenTelemetry."},
     {.name = "carriers", .kind = JS_BIND_OBJECT, .fields = carrier_fields},
     {.name = "session", .kind = JS_BIND_OBJECT, .fields = session_fields},
     {.name = "tenants",
@@ -562,16 +599,6 @@ static const struct js_field credential_fields[] = {
      .help = "Headers that the key_name of a stored credential may select instead of the header in "
              "as, such as [\"X-Api-Key\"]. A key_name that is not listed has no effect. A header "
              "of HTTP or MCP, or one in headers, cannot be listed."},
-    {0},
-};
-
-static const struct js_field server_tls_fields[] = {
-    {.name = "ca",
-     .kind = JS_BIND_CUSTOM,
-     .read = option_read_file,
-     OF_SERVER(tls_ca),
-     .help = "File with the certificate authorities (PEM) that are trusted for this server instead "
-             "of the system's. For a self-signed certificate, the certificate itself."},
     {0},
 };
 

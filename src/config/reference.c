@@ -33,6 +33,7 @@ static const struct {
     {option_read_url_alias, "a URL"},
     {option_read_flag, "`true`, `false`"},
     {option_read_tls, "an object"},
+    {option_read_otlp, "an object"},
     {option_read_jwt, "an object, or an array of them"},
     {option_read_jwks, "a file name or a URL"},
     {option_read_audience, "a string, or an array of them"},

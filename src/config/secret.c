@@ -58,7 +58,7 @@ const char *secret_note(const struct js_binding *b, const struct js_node *v, str
         return "has an invalid name; a name has 1 to 200 letters, digits and . _ -";
     if (!r->server.p)
         return "cannot be used here; use it in \"env\", \"headers\", \"args\" and \"url\" of a "
-               "server, or write ${credential:NAME}";
+               "server, in \"otlp\", or write ${credential:NAME}";
     if (is_noted(r, use.name))
         return NULL;
     if (r->n_secrets == USES_MAX)
@@ -154,9 +154,9 @@ static const struct secret_use *use_of(const struct server_config *s, struct str
 static void refuse(struct resolving *r, struct str at, struct str why)
 {
     if (!r->server->refusal.p)
-        r->server->refusal =
-            arena_printf(r->config->mem, "%.*s%sserver \"%.*s\": %.*s", STR_ARG(at),
-                         at.p ? ": " : "", STR_ARG(r->server->name), STR_ARG(why));
+        r->server->refusal = arena_printf(r->config->mem, "%.*s%s%s\"%.*s\": %.*s", STR_ARG(at),
+                                          at.p ? ": " : "", r->server->is_outward ? "" : "server ",
+                                          STR_ARG(r->server->name), STR_ARG(why));
 }
 
 static void refuse_missing(struct resolving *r, const struct secret_use *use,
@@ -279,27 +279,39 @@ static void keep(struct resolving *r, const struct secret_use *use)
             (struct config_secret){.name = use->name, .value = arena_dup(c->mem, found->value)};
 }
 
+static void resolve_one(void *arg, struct server_config *s)
+{
+    struct resolving *r = arg;
+
+    if (!s->n_secrets)
+        return;
+    r->server = s;
+    for (size_t k = 0; k < s->n_secrets; k++)
+        keep(r, &s->secrets[k]);
+    resolve_server(r);
+}
+
 void config_resolve(struct config *c, const struct config_secret *list, size_t n)
 {
     struct resolving r = {.config = c, .list = list, .n = n};
 
     c->secrets = arena_zalloc(c->mem, (n + 1) * sizeof(*c->secrets));
-    for (size_t i = 0; i < c->n_servers; i++) {
-        r.server = &c->servers[i];
-        if (!r.server->n_secrets)
-            continue;
-        for (size_t k = 0; k < r.server->n_secrets; k++)
-            keep(&r, &r.server->secrets[k]);
-        resolve_server(&r);
-    }
+    config_each_target(c, resolve_one, &r);
+}
+
+static void note_use(void *arg, struct server_config *s)
+{
+    bool *uses = arg;
+
+    *uses = *uses || s->n_secrets > 0;
 }
 
 bool config_uses_secrets(const struct config *c)
 {
-    for (size_t i = 0; i < c->n_servers; i++)
-        if (c->servers[i].n_secrets)
-            return true;
-    return false;
+    bool uses = false;
+
+    config_each_target((struct config *)c, note_use, &uses);
+    return uses;
 }
 
 /* "inputs" of VS Code: what an editor would ask for. */

@@ -120,7 +120,7 @@ bool option_read_audience(const struct js_binding *b, const struct js_field *f,
 }
 
 /* Keys fetched over plain HTTP are trusted only from loopback. */
-static bool is_on_loopback(struct str url)
+bool value_url_is_on_loopback(struct str url)
 {
     size_t start = strlen("http://"), end;
     char host[64];
@@ -150,7 +150,7 @@ bool option_read_jwks(const struct js_binding *b, const struct js_field *f, cons
     complaint = c->jwks_is_url ? value_url_complaint(c->jwks) : NULL;
     if (complaint)
         return js_bind_fault(b, v, err, "\"%s\" %s", f->name, complaint);
-    if (c->jwks_is_url && str_starts(c->jwks, STR("http://")) && !is_on_loopback(c->jwks))
+    if (c->jwks_is_url && str_starts(c->jwks, STR("http://")) && !value_url_is_on_loopback(c->jwks))
         return js_bind_fault(b, v, err,
                              "\"%s\" must begin with https://, because keys fetched without TLS "
                              "can be forged; http:// is for loopback only",

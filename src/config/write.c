@@ -293,10 +293,20 @@ static bool says_nothing(const struct js_field *f, const void *place)
            (f->fields == limits_fields || limits_are_unset(&both->key));
 }
 
+/* An address outside has the members of a server entry. */
+static void write_outward(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    const struct server_draft draft = {.server = **(struct server_config *const *)place};
+
+    js_object(w);
+    write_fields(w, f->fields, (const char *)&draft);
+    js_object_end(w);
+}
+
 /* Writers of the values that the readers of options.c store; other readers store nothing. */
 static const struct writer {
     js_bind_read read;
-    enum { IS_STRING, IS_LIST, IS_ALWAYS } absence; /* when to omit the option */
+    enum { IS_STRING, IS_LIST, IS_POINTER, IS_ALWAYS } absence; /* when to omit the option */
     void (*write)(struct js_writer *w, const struct js_field *f, const void *place);
 } writers[] = {
     {option_read_listen, IS_STRING, write_field_string},
@@ -336,6 +346,7 @@ static const struct writer {
     {option_read_one_of, IS_STRING, write_field_string},
     {option_read_name, IS_STRING, write_field_string},
     {option_read_secret, IS_STRING, write_mask},
+    {option_read_otlp, IS_POINTER, write_outward},
     {option_read_limit, IS_ALWAYS, write_limit},
     {option_read_limits, IS_ALWAYS, write_limits},
 };
@@ -358,7 +369,8 @@ static void write_custom(struct js_writer *w, const struct js_field *f, const ch
         const struct writer *t = &writers[i];
         if (t->read != f->read || says_nothing(f, place) ||
             (t->absence == IS_STRING && !((const struct str *)place)->p) ||
-            (t->absence == IS_LIST && count_of(f, place) == 0))
+            (t->absence == IS_LIST && count_of(f, place) == 0) ||
+            (t->absence == IS_POINTER && !*(const void *const *)place))
             continue;
         js_key(w, str_of(f->name));
         t->write(w, f, place);

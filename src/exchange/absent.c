@@ -135,6 +135,7 @@ static struct exchange *make_exchange(struct absent_client *a)
     x->version = mcp_version_default;
     x->method = c->method;
     x->call = c;
+    x->trace = c->trace;
     x->stream = a->stream;
     x->streaming = a->stream != NULL;
     caller_take(&x->caller, &a->caller);

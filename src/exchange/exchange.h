@@ -17,6 +17,7 @@
 #include "session/secrets.h"
 #include "session/session.h"
 #include "session/keyring.h"
+#include "trace/context.h"
 #include "upstream/builtin.h"
 #include "upstream/upstream.h"
 
@@ -114,9 +115,11 @@ struct exchange {
     struct batch *batch;                       /* NULL unless the body is an array */
     struct unsent_reply *unsent;   /* to store the result if the reply is not sent whole; or NULL */
     struct undelivered_take *take; /* a lookup of an undelivered result; NULL: none */
+    struct trace trace;            /* see exchange_read_trace() */
     /* reply */
     int status;
     bool is_error;
+    int error_code; /* of a refusal; 0: none */
     struct buf out; /* JSON; empty when the reply has no body */
     struct str headers;
     struct str refusal; /* why the request was refused, for the audit; absent: not refused */
@@ -252,6 +255,10 @@ struct link *exchange_session_catalog_link(const struct exchange *x, struct upst
                                            enum catalog_kind kind);
 /* True when lists of this kind can change and the client can be notified. */
 bool exchange_announces_changes(const struct exchange *x, enum catalog_kind kind);
+/* trace.c: fills x->trace from the request; without an effect after the first time. */
+void exchange_read_trace(struct exchange *x);
+/* The reply is written: exports the span of the request, if traces are on. */
+void exchange_end_trace(struct exchange *x);
 /* redeliver.c: results that did not reach their client. */
 enum step_result exchange_redeliver(struct exchange *x);
 void exchange_undelivered_after_reply(struct exchange *x); /* the reply is written, not yet sent */

@@ -68,6 +68,7 @@ enum step_result exchange_forward(struct exchange *x)
 {
     if (x->cancelled_early)
         return exchange_refuse(x, 200, -32000, "the client cancelled the request");
+    exchange_read_trace(x);
     struct call_args args = {
         .kind = exec_kind_of(x),
         .method = x->method,
@@ -91,6 +92,7 @@ enum step_result exchange_forward(struct exchange *x)
         .session_named = x->session_named,
         .drop_session_id = x->drops_session_id,
         .adds_handle = x->adds_handle,
+        .trace = &x->trace,
     };
     x->session_plan = (struct session_plan){0}; /* the call has it */
     x->call = call_new(x->sv->calls, &args);

@@ -22,6 +22,7 @@ static enum step_result refuse(struct exchange *x, int status, int code, struct 
 {
     x->status = status;
     x->is_error = true;
+    x->error_code = code;
     x->refusal = arena_dup(x->mem, message);
     if (x->has_message && x->msg.kind != MCP_REQUEST && status == 200)
         return exchange_accept(x); /* a notification gets no answer */

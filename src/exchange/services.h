@@ -19,6 +19,7 @@ struct services {
     struct pins *pins;
     struct audit *audit;
     struct calls *calls;
+    struct traces *traces; /* NULL: none are made here */
     struct undelivered *undelivered;
     struct streams *streams;
     struct hub *hub;

@@ -237,6 +237,7 @@ void exchange_on_disconnect(struct exchange *x)
 static void exchange_finish(struct exchange *x)
 {
     measure_exchange(x);
+    exchange_end_trace(x);
     caller_spend(&x->caller, x->out.n);
     exchange_end(x);
 }

@@ -164,6 +164,7 @@ static bool remote_send(struct link *l, struct pending *p, const struct outgoing
     buf_reset(&r->lines);
     add_common_lines(&r->lines, l, r);
     add_era_lines(&r->lines, l, m);
+    buf_addstr(&r->lines, m->trace_lines);
     /* The timeout of a request is its pending's, which may be stopped meanwhile. */
     int64_t timeout = p ? 0 : l->up->config->timeout_ms;
     if (p) {

@@ -327,9 +327,11 @@ uint64_t upstream_next_id_for(struct upstream *u);
 
 struct outgoing {
     struct str method;
-    struct str name;         /* mirrored in Mcp-Name towards modern HTTP; or absent */
-    struct str text;         /* the whole JSON-RPC message */
-    struct str header_lines; /* further headers towards HTTP, "Name: value\r\n…"; or absent */
+    struct str name; /* mirrored in Mcp-Name towards modern HTTP; or absent */
+    struct str text; /* the whole JSON-RPC message */
+    struct str
+        header_lines; /* further headers towards modern HTTP, "Name: value\r\n…"; or absent */
+    struct str trace_lines; /* … towards HTTP of any era; or absent */
     /* For a call to a built-in server: the caller, the row id and handle of its session, the name
      * given to create_session, and the result of looking up the session_id it named (enum
      * builtin_named). */

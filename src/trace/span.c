@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Protocol Buffers by hand: OTLP needs five small messages.  A message inside of a message has its
+ * length before it, so lengths of attributes are computed, and a span is written to a scratch buffer
+ * first.  The tests decode the bytes with the definitions of OpenTelemetry. */
+#include "trace/span.h"
+
+#include "base/utf8.h"
+
+enum wire { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+
+/* Field numbers, by message. */
+enum { REQUEST_RESOURCE_SPANS = 1 };
+enum { RESOURCE_SPANS_RESOURCE = 1, RESOURCE_SPANS_SCOPE_SPANS = 2 };
+enum { RESOURCE_ATTRIBUTES = 1 };
+enum { SCOPE_SPANS_SCOPE = 1, SCOPE_SPANS_SPANS = 2 };
+enum { SCOPE_NAME = 1, SCOPE_VERSION = 2 };
+enum {
+    SPAN_TRACE_ID = 1,
+    SPAN_SPAN_ID = 2,
+    SPAN_TRACE_STATE = 3,
+    SPAN_PARENT_SPAN_ID = 4,
+    SPAN_NAME = 5,
+    SPAN_KIND = 6,
+    SPAN_START = 7,
+    SPAN_END = 8,
+    SPAN_ATTRIBUTES = 9,
+    SPAN_LINKS = 13,
+    SPAN_STATUS = 15,
+    SPAN_FLAGS = 16,
+};
+enum { LINK_TRACE_ID = 1, LINK_SPAN_ID = 2, LINK_FLAGS = 6 };
+enum { STATUS_CODE = 3, STATUS_CODE_ERROR = 2 };
+enum { KEY_VALUE_KEY = 1, KEY_VALUE_VALUE = 2 };
+enum { ANY_STRING = 1, ANY_INT = 3 };
+enum { RESPONSE_PARTIAL_SUCCESS = 1 };
+enum { PARTIAL_REJECTED = 1, PARTIAL_MESSAGE = 2 };
+
+/* Bits of Span.flags and Link.flags. */
+#define FLAG_REMOTE_IS_KNOWN 0x100u
+#define FLAG_IS_REMOTE 0x200u
+
+static size_t varint_size(uint64_t v)
+{
+    size_t n = 1;
+
+    while (v >>= 7)
+        n++;
+    return n;
+}
+
+static void add_varint(struct buf *out, uint64_t v)
+{
+    char bytes[10];
+    size_t n = 0;
+
+    do {
+        bytes[n] = (char)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
+        n++;
+    } while (v >>= 7);
+    buf_add(out, bytes, n);
+}
+
+static void add_tag(struct buf *out, unsigned field, enum wire wire)
+{
+    add_varint(out, field << 3 | wire);
+}
+
+static size_t bytes_size(unsigned field, size_t n)
+{
+    return varint_size(field << 3) + varint_size(n) + n;
+}
+
+static void add_bytes(struct buf *out, unsigned field, const void *p, size_t n)
+{
+    add_tag(out, field, WIRE_BYTES);
+    add_varint(out, n);
+    buf_add(out, p, n);
+}
+
+static void add_text(struct buf *out, unsigned field, struct str s)
+{
+    add_bytes(out, field, s.p, s.n);
+}
+
+static void add_fixed(struct buf *out, unsigned field, uint64_t v, unsigned bytes)
+{
+    char little[8];
+
+    for (unsigned i = 0; i < bytes; i++)
+        little[i] = (char)(v >> (8 * i));
+    add_tag(out, field, bytes == 8 ? WIRE_FIXED64 : WIRE_FIXED32);
+    buf_add(out, little, bytes);
+}
+
+static size_t value_size(const struct span_attribute *a)
+{
+    return a->text.p ? bytes_size(ANY_STRING, a->text.n)
+                     : varint_size(ANY_INT << 3) + varint_size((uint64_t)a->number);
+}
+
+static size_t attribute_size(const struct span_attribute *a)
+{
+    return bytes_size(KEY_VALUE_KEY, strlen(a->key)) + bytes_size(KEY_VALUE_VALUE, value_size(a));
+}
+
+static void add_attribute(struct buf *out, unsigned field, const struct span_attribute *a)
+{
+    add_tag(out, field, WIRE_BYTES);
+    add_varint(out, attribute_size(a));
+    add_text(out, KEY_VALUE_KEY, str_of(a->key));
+    add_tag(out, KEY_VALUE_VALUE, WIRE_BYTES);
+    add_varint(out, value_size(a));
+    if (a->text.p) {
+        add_text(out, ANY_STRING, a->text);
+        return;
+    }
+    add_tag(out, ANY_INT, WIRE_VARINT);
+    add_varint(out, (uint64_t)a->number);
+}
+
+/* Fields of type string must be UTF-8, or a receiver refuses the whole request. */
+static struct str valid_text(struct str s)
+{
+    return utf8_is_valid(s) ? str_cut(s, SPAN_TEXT_MAX) : STR("(not UTF-8)");
+}
+
+void span_text(struct span *s, const char *key, struct str text)
+{
+    if (text.p && s->n_attributes < SPAN_ATTRIBUTES_MAX)
+        s->attributes[s->n_attributes++] =
+            (struct span_attribute){.key = key, .text = valid_text(text)};
+}
+
+void span_number(struct span *s, const char *key, int64_t number)
+{
+    if (s->n_attributes < SPAN_ATTRIBUTES_MAX)
+        s->attributes[s->n_attributes++] = (struct span_attribute){.key = key, .number = number};
+}
+
+static void add_name(struct buf *out, const struct span *s)
+{
+    struct str method = valid_text(s->method), target = valid_text(s->target);
+
+    add_tag(out, SPAN_NAME, WIRE_BYTES);
+    add_varint(out, method.n + (s->target.p ? 1 + target.n : 0));
+    buf_addstr(out, method);
+    if (!s->target.p)
+        return;
+    buf_addc(out, ' ');
+    buf_addstr(out, target);
+}
+
+static void add_link(struct buf *out, const struct trace_context *link)
+{
+    size_t n = bytes_size(LINK_TRACE_ID, sizeof(link->trace_id)) +
+               bytes_size(LINK_SPAN_ID, sizeof(link->span_id)) + 1 + 4;
+
+    add_tag(out, SPAN_LINKS, WIRE_BYTES);
+    add_varint(out, n);
+    add_bytes(out, LINK_TRACE_ID, link->trace_id, sizeof(link->trace_id));
+    add_bytes(out, LINK_SPAN_ID, link->span_id, sizeof(link->span_id));
+    add_fixed(out, LINK_FLAGS, link->flags | FLAG_REMOTE_IS_KNOWN | FLAG_IS_REMOTE, 4);
+}
+
+static void add_error_status(struct buf *out)
+{
+    add_tag(out, SPAN_STATUS, WIRE_BYTES);
+    add_varint(out, 2);
+    add_tag(out, STATUS_CODE, WIRE_VARINT);
+    add_varint(out, STATUS_CODE_ERROR);
+}
+
+static void write_fields(const struct span *s, struct buf *out)
+{
+    unsigned flags = s->context.flags | FLAG_REMOTE_IS_KNOWN;
+
+    add_bytes(out, SPAN_TRACE_ID, s->context.trace_id, sizeof(s->context.trace_id));
+    add_bytes(out, SPAN_SPAN_ID, s->context.span_id, sizeof(s->context.span_id));
+    if (s->state.p)
+        add_text(out, SPAN_TRACE_STATE, s->state);
+    if (s->parent)
+        add_bytes(out, SPAN_PARENT_SPAN_ID, s->parent->span_id, sizeof(s->parent->span_id));
+    add_name(out, s);
+    add_tag(out, SPAN_KIND, WIRE_VARINT);
+    add_varint(out, s->kind);
+    add_fixed(out, SPAN_START, (uint64_t)s->start_us * 1000, 8);
+    add_fixed(out, SPAN_END, (uint64_t)s->end_us * 1000, 8);
+    for (size_t i = 0; i < s->n_attributes; i++)
+        add_attribute(out, SPAN_ATTRIBUTES, &s->attributes[i]);
+    if (s->link)
+        add_link(out, s->link);
+    if (s->is_error)
+        add_error_status(out);
+    add_fixed(out, SPAN_FLAGS, s->parent && s->parent_is_remote ? flags | FLAG_IS_REMOTE : flags,
+              4);
+}
+
+void span_write(const struct span *s, struct buf *out)
+{
+    static struct buf scratch; /* used on the loop alone */
+
+    if (!scratch.max)
+        buf_init(&scratch, 64 * 1024);
+    buf_reset(&scratch);
+    write_fields(s, &scratch);
+    add_bytes(out, SCOPE_SPANS_SPANS, scratch.p, scratch.n);
+}
+
+void span_write_head(struct str version, struct str instance, size_t spans, struct buf *out)
+{
+    const struct span_attribute resource[] = {
+        {.key = "service.name", .text = STR("holdfast")},
+        {.key = "service.version", .text = valid_text(version)},
+        {.key = "service.instance.id", .text = valid_text(instance)},
+    };
+    size_t resource_size = 0;
+    for (size_t i = 0; i < countof(resource); i++)
+        resource_size += bytes_size(RESOURCE_ATTRIBUTES, attribute_size(&resource[i]));
+    size_t scope = bytes_size(SCOPE_NAME, 8) + bytes_size(SCOPE_VERSION, version.n);
+    size_t scope_spans = bytes_size(SCOPE_SPANS_SCOPE, scope) + spans;
+    size_t all = bytes_size(RESOURCE_SPANS_RESOURCE, resource_size) +
+                 bytes_size(RESOURCE_SPANS_SCOPE_SPANS, scope_spans);
+
+    add_tag(out, REQUEST_RESOURCE_SPANS, WIRE_BYTES);
+    add_varint(out, all);
+    add_tag(out, RESOURCE_SPANS_RESOURCE, WIRE_BYTES);
+    add_varint(out, resource_size);
+    for (size_t i = 0; i < countof(resource); i++)
+        add_attribute(out, RESOURCE_ATTRIBUTES, &resource[i]);
+    add_tag(out, RESOURCE_SPANS_SCOPE_SPANS, WIRE_BYTES);
+    add_varint(out, scope_spans);
+    add_tag(out, SCOPE_SPANS_SCOPE, WIRE_BYTES);
+    add_varint(out, scope);
+    add_text(out, SCOPE_NAME, STR("holdfast"));
+    add_text(out, SCOPE_VERSION, version);
+}
+
+/* Reading. */
+
+static bool take_varint(struct str *in, uint64_t *ret)
+{
+    uint64_t v = 0;
+
+    for (unsigned shift = 0; shift < 64 && in->n; shift += 7) {
+        uint8_t byte = (uint8_t)*in->p;
+        *in = str_n(in->p + 1, in->n - 1);
+        v |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80)) {
+            *ret = v;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One field of a message.  *ret_bytes is absent unless it is a string, bytes or a message. */
+static bool take_field(struct str *in, unsigned *ret_field, uint64_t *ret_number,
+                       struct str *ret_bytes)
+{
+    uint64_t tag, n = 0;
+
+    *ret_bytes = STR_NONE;
+    *ret_number = 0;
+    if (!take_varint(in, &tag) || tag >> 3 > UINT32_MAX)
+        return false;
+    *ret_field = (unsigned)(tag >> 3);
+    switch ((enum wire)(tag & 7)) {
+    case WIRE_VARINT:
+        return take_varint(in, ret_number);
+    case WIRE_BYTES:
+        if (!take_varint(in, &n) || n > in->n)
+            return false;
+        *ret_bytes = str_n(in->p, (size_t)n);
+        break;
+    case WIRE_FIXED64:
+        n = 8;
+        break;
+    case WIRE_FIXED32:
+        n = 4;
+        break;
+    default:
+        return false;
+    }
+    if (n > in->n)
+        return false;
+    *in = str_n(in->p + n, in->n - (size_t)n);
+    return true;
+}
+
+static bool read_partial(struct str in, int64_t *ret_rejected, struct str *ret_message)
+{
+    while (in.n) {
+        unsigned field;
+        uint64_t number;
+        struct str bytes;
+        if (!take_field(&in, &field, &number, &bytes))
+            return false;
+        if (field == PARTIAL_REJECTED && !bytes.p)
+            *ret_rejected = number > INT64_MAX ? 0 : (int64_t)number;
+        else if (field == PARTIAL_MESSAGE && bytes.p)
+            *ret_message = bytes;
+    }
+    return true;
+}
+
+bool span_read_response(struct str body, int64_t *ret_rejected, struct str *ret_message)
+{
+    *ret_rejected = 0;
+    *ret_message = STR_NONE;
+    while (body.n) {
+        unsigned field;
+        uint64_t number;
+        struct str bytes;
+        if (!take_field(&body, &field, &number, &bytes))
+            return false;
+        if (field == RESPONSE_PARTIAL_SUCCESS && bytes.p &&
+            !read_partial(bytes, ret_rejected, ret_message))
+            return false;
+    }
+    return true;
+}
