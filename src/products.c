@@ -6,12 +6,14 @@
 #include "docs/api/table.h"
 #include "docs/cli/commands.h"
 #include "docs/store/family.h"
+#include "session/share_store/family.h"
 #include "templates/api/templates.h"
 #include "templates/store/family.h"
 
 /* The knowledge base, whose server gateway_parts.c starts, and the families of the store. */
 void products_register(void)
 {
+    store_family_add(&sharing_store);
     store_family_add(&docs_store);
     store_family_add(&templates_store);
     api_add(&docs_api);

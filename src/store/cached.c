@@ -38,7 +38,7 @@ static struct str written_session(const struct store_op *op)
     case OP_CONTEXT_PUT:
         return op->context->session_id;
     default:
-        return STR_NONE;
+        return store_op_infos[op->kind].session ? store_op_infos[op->kind].session(op) : STR_NONE;
     }
 }
 
@@ -66,7 +66,7 @@ static bool is_change(const struct store_op *op)
         return op->verdict == VERDICT_OK &&
                (op->fields & (FIELD_SEALED_AUTH | FIELD_TOOLSETS | FIELD_SETUP));
     default:
-        return false;
+        return op->verdict == VERDICT_OK && store_op_infos[op->kind].session;
     }
 }
 
@@ -164,7 +164,8 @@ static void bury_changed(struct cached_store *s, const struct change_row *rows, 
     size_t n = 0;
     for (size_t i = 0; i < n_rows && n < countof(names); i++)
         if (rows[i].kind == CHANGE_SESSION_ENDED || rows[i].kind == CHANGE_SESSION_SEALED ||
-            rows[i].kind == CHANGE_SESSION_TOOLSETS || rows[i].kind == CHANGE_SESSION_SETUP)
+            rows[i].kind == CHANGE_SESSION_TOOLSETS || rows[i].kind == CHANGE_SESSION_SETUP ||
+            rows[i].kind == CHANGE_SESSION_SHARED)
             cache_session_name(s->cache, rows[i].tenant, rows[i].name, &names[n++]);
     if (n) {
         cache_new_tombstone(s);

@@ -83,7 +83,7 @@ struct mem_table {
     void **rows;
     size_t *n, size;
 };
-#define MEM_TABLES_MAX 24
+#define MEM_TABLES_MAX 48
 /* The part of a family (store/family.h) for the memory store.  Its arrays are members of a struct
  * of `size` bytes, zero at first, that each store has. */
 struct memory_family {

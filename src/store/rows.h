@@ -318,6 +318,8 @@ enum change_kind {
     CHANGE_SESSION_TOOLSETS, /* its enabled toolsets changed */
     CHANGE_SECRET,           /* a secret was set or removed; name: the secret's name */
     CHANGE_SESSION_SETUP,    /* its setup changed */
+    CHANGE_SESSION_SHARED,   /* its owner, or who else may use it, changed */
+    CHANGE_CARRIER_BOUND,    /* name: key and carrier in hex digits, the owner; blanks between */
 };
 struct change_row {
     int64_t id;

@@ -51,6 +51,9 @@ struct op_info {
     /* Runs after the batch is committed, for output members.  Until then the input members must stay
      * intact, because a batch may be written again.  NULL: none. */
     void (*done)(struct store_op *op);
+    /* For an op of a family: the session whose row it may write, and which other nodes then read
+     * again; NULL: the op writes no session. */
+    struct str (*session)(const struct store_op *op);
 };
 extern struct op_info store_op_infos[OP_COUNT];
 
