@@ -3,6 +3,7 @@
 #include "api/bodies.h"
 
 #include "session/bundle.h"
+#include "templates/store/rows.h"
 
 #include "base/clock.h"
 #include "base/utf8.h"
@@ -288,6 +289,9 @@ static const struct js_field session_fields[] = {
      .max = SESSION_LIFE_MAX_MS,
      .offset = offsetof(struct session_body, ttl_ms),
      .help = TTL_HELP},
+    {TEXT(template, 1, TEMPLATE_NAME_MAX + 8, kind_text,
+          "Template to begin with, as NAME (its newest version) or NAME@VERSION. What the request "
+          "sends itself takes precedence, but a ttl may not be longer than the template's.")},
     {.name = "tenant_id", .kind = JS_BIND_IGNORED, .help = "Ignored: the credential decides."},
     {.name = "user_id", .kind = JS_BIND_IGNORED, .help = "Ignored: the credential decides."},
     {0},

@@ -16,6 +16,7 @@ struct session_body {
     struct str metadata;         /* a JSON object */
     struct str passthrough_auth; /* checked JSON; absent: not sent, or null, which deletes it */
     struct str auth_services;    /* the services in passthrough_auth: a JSON array */
+    struct str template;         /* "name" or "name@version" */
     bool initialized;
     int64_t ttl_ms; /* 0: not sent */
 };

@@ -12,6 +12,8 @@
 #include "identity/connection.h"
 #include "json/write.h"
 #include "session/keyring.h"
+#include "json/merge.h"
+#include "templates/find.h"
 
 #include <stdio.h>
 
@@ -25,7 +27,8 @@ struct creating {
     struct session_body body;
     struct session_row row;
     struct keyring_job seal;
-    char id[UUID_TEXT], handle[HANDLE_LENGTH + 1];
+    struct template_find found; /* the template; .row NULL: none is named */
+    char id[UUID_TEXT], handle[HANDLE_LENGTH + 1], context_id[UUID_TEXT];
 };
 
 static void fill_row(struct api_call *c, struct creating *k)
@@ -59,6 +62,42 @@ static void fill_row(struct api_call *c, struct creating *k)
         .ttl_ms = b->ttl_ms,
         .version = 1,
     };
+}
+
+/* The members of the request, over those of the template. */
+static struct str merged_metadata(struct api_call *c, struct str under, struct str over)
+{
+    struct str text = over;
+    struct buf out;
+
+    if (!under.p || !over.p)
+        return over.p ? over : under;
+    buf_init(&out, 1024 * 1024);
+    if (json_merge(under, over, MERGE_PATCH, c->mem, &out))
+        text = arena_dup(c->mem, buf_str(&out));
+    buf_release(&out);
+    return text;
+}
+
+/* Fills what the request left out. */
+static void take_template(struct api_call *c, struct creating *k)
+{
+    const struct template_spec *t = &k->found.spec;
+    struct session_row *row = &k->row;
+
+    if (!k->body.ttl_ms && t->ttl_ms) {
+        row->ttl_ms = t->ttl_ms;
+        row->expires_ms = row->created_ms + t->ttl_ms;
+    }
+    row->setup = template_setup(t, k->found.row, c->mem);
+    row->toolsets = template_toolsets(t, c->mem);
+    if (t->metadata.p)
+        row->connection_metadata = connection_metadata(
+            c->config, c->http, merged_metadata(c, t->metadata, k->body.metadata), c->mem);
+    if (t->context.p && !row->context_id.p) {
+        random_uuid7(k->context_id);
+        row->context_id = str_of(k->context_id);
+    }
 }
 
 static struct str with_age(struct str json, int64_t created_ms, struct arena *mem)
@@ -153,6 +192,8 @@ static void create_now(struct api_call *c)
                              STR_ARG(api_in_path(c, k->row.handle)), tag),
                 with_age(text, k->row.created_ms, c->mem));
     api_session(c, on_created);
+    if (k->context_id[0])
+        c->reg.first_context = k->found.spec.context;
     registry_create(c->sv->registry, &c->reg, &k->row, api_max_sessions(c));
 }
 
@@ -167,6 +208,35 @@ static void on_create_sealed(struct keyring_job *j)
     create_now(c);
 }
 
+static void create(struct api_call *c)
+{
+    struct creating *k = c->args;
+
+    fill_row(c, k);
+    if (k->found.row)
+        take_template(c, k);
+    if (!k->body.passthrough_auth.p)
+        create_now(c);
+    else if (seal_auth(c, &k->seal, k->row.id, &k->body, on_create_sealed))
+        on_create_sealed(&k->seal);
+}
+
+static void on_template(struct template_find *found)
+{
+    struct api_call *c = found->user;
+    struct creating *k = c->args;
+
+    if (!found->ok)
+        api_refuse(c, found->err.code, "%s", found->err.text);
+    else if (found->spec.ttl_ms && k->body.ttl_ms > found->spec.ttl_ms)
+        api_refuse(
+            c, ERR_BAD_INPUT,
+            "\"ttl\" is longer than that of the template %.*s; leave it out, or ask for less",
+            STR_ARG(found->ref));
+    else
+        create(c);
+}
+
 void api_create_session(struct api_call *c)
 {
     struct creating *k = arena_new_of(c->mem, struct creating);
@@ -174,11 +244,20 @@ void api_create_session(struct api_call *c)
     c->args = k;
     if (!api_bind(c, js_root(&c->doc), &body_session, &k->body, NULL, NULL))
         return;
-    fill_row(c, k);
-    if (!k->body.passthrough_auth.p)
-        create_now(c);
-    else if (seal_auth(c, &k->seal, k->row.id, &k->body, on_create_sealed))
-        on_create_sealed(&k->seal);
+    if (!k->body.template.p) {
+        create(c);
+        return;
+    }
+    k->found = (struct template_find){
+        .tenant = c->who.tenant,
+        .ref = k->body.template,
+        .config = c->config,
+        .mem = c->mem,
+        .done = on_template,
+        .user = c,
+    };
+    if (!template_find(c->sv->lanes, &k->found))
+        api_refuse(c, k->found.err.code, "%s", k->found.err.text);
 }
 
 /* Get. */

@@ -65,6 +65,9 @@ struct registry_call {
     int64_t idle_ms; /* idle time that separates active from idle */
     /* Committed together with the change; NULL: nothing. */
     const struct idempotency_row *once;
+    /* registry_create: the first context document (JSON) of the new session, whose context_id names
+     * no document yet; absent: none. */
+    struct str first_context;
     struct own_secrets own; /* secrets of the caller, redacted from records */
     void (*done)(struct registry_call *c);
     void *user;
@@ -91,7 +94,7 @@ struct registry_call {
     struct write_job write;
     struct session_plan plan; /* the change of the session, if any */
     size_t n_plan;            /* number of its operations in `ops` */
-    struct store_op ops[SESSION_PLAN_OPS + 1];
+    struct store_op ops[SESSION_PLAN_OPS + 2];
     void (*next)(struct registry_call *c);
     uint64_t stamp;
     uint64_t changes; /* sessions_changes() when the lookup began */

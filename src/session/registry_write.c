@@ -154,10 +154,31 @@ static void created(struct registry_call *c)
     c->done(c);
 }
 
+/* The session and its first document are written together, or neither is. */
+static size_t add_context(struct registry_call *c, size_t n)
+{
+    c->new_context = (struct context_row){
+        .id = c->change.context_id,
+        .tenant = c->who->tenant,
+        .session_id = c->change.id,
+        .document = c->first_context,
+        .created_ms = c->change.created_ms,
+        .updated_ms = c->change.created_ms,
+    };
+    c->ops[n - 1].required = true;
+    c->ops[n] = (struct store_op){
+        .kind = OP_CONTEXT_PUT, .who = c->who, .context = &c->new_context, .required = true};
+    return n + 1;
+}
+
 static void create_now(struct registry_call *c)
 {
-    c->plan = (struct session_plan){.creates = &c->change, .max_counted = c->max_counted};
-    begin_plan(c, created);
+    c->plan = (struct session_plan){.creates = &c->change,
+                                    .max_counted = c->max_counted,
+                                    .who = c->who,
+                                    .home = c->home->config.sessions};
+    c->n_plan = session_plan_ops(&c->plan, c->mem, c->ops);
+    registry_write(c, c->first_context.p ? add_context(c, c->n_plan) : c->n_plan, created);
 }
 
 void registry_create(struct registry *r, struct registry_call *c, const struct session_row *row,
@@ -168,7 +189,10 @@ void registry_create(struct registry *r, struct registry_call *c, const struct s
     c->change.tenant = c->who->tenant;
     c->change.owner = c->who->owner;
     c->max_counted = max_counted;
-    check_context(c, create_now);
+    if (c->first_context.p)
+        create_now(c);
+    else
+        check_context(c, create_now);
 }
 
 static void patch_now(struct registry_call *c)

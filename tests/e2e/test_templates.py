@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Templates over REST: versions, conditions, roles, tenants, caps, and what is refused with which words."""
+import datetime
+import json
+
 import pytest
 
 from commands import events
@@ -150,3 +153,96 @@ def test_restart__templates_are_there(api):
     put(api, 'a', {'ttl': 60})
     api.holdfast.restart()
     assert api.get('/templates/a').json()['spec'] == {'ttl': 60}
+
+
+# Sessions from templates.
+
+def test_session__takes_what_the_template_says(api):
+    put(api, 'support', {'ttl': '2h', 'profile': 'p', 'toolsets': ['read'], 'audit': 'full', 'audit_body': '64KiB',
+                         'limits': {'requests': '60/m', 'calls': 2}, 'context': {'topic': 'tickets'},
+                         'metadata': {'team': 'a', 'desk': {'floor': 1}}})
+    session = api.create(template='support', metadata={'desk': {'room': 7}, 'ip_address': 'x'})
+    assert session['setup'] == {'template': 'support@1', 'profile': 'p', 'audit': 'full', 'audit_body': 65536,
+                                'limits': {'requests': '60/m', 'calls': 2}}
+    metadata = session['connection_metadata']
+    assert metadata['team'] == 'a' and metadata['desk'] == {'floor': 1, 'room': 7} and metadata['ip_address'] == '127.0.0.1'
+    name = session['session_id']
+    assert api.session(name) == session
+    assert api.get(f'/sessions/{name}/context').json() == {'topic': 'tickets'}
+    tag = api.get(f'/sessions/{name}').header('etag')
+    assert api.patch(f'/sessions/{name}', {'client_name': 'x'}, headers={'If-Match': tag}).status == 200
+    api.holdfast.restart()
+    again = api.session(name)
+    assert again['setup'] == session['setup'] and again['context_id'] == session['context_id']
+    plain = api.create()
+    assert 'setup' not in plain and 'context_id' not in plain
+
+
+def lifetime_s(session):
+    begin, end = (datetime.datetime.fromisoformat(session[m]) for m in ('created_at', 'expires_at'))
+    return (end - begin).total_seconds()
+
+
+def test_session__asks_for_less_time_but_not_for_more(api):
+    put(api, 'hour', {'ttl': '1h'})
+    assert lifetime_s(api.create(template='hour')) == 3600
+    assert lifetime_s(api.create(template='hour', ttl='30m')) == 1800
+    assert lifetime_s(api.create(template='hour', ttl='1h')) == 3600
+    reply = refused(api.post('/sessions', {'edge_mcp_id': 'e', 'template': 'hour', 'ttl': '61m'}), 400, 'bad_input')
+    assert 'longer than that of the template hour' in reply.json()['detail']
+
+
+def test_session__keeps_its_version_and_names_another(api):
+    tag = put(api, 'a', {'ttl': '1h'}).header('etag')
+    first = api.create(template='a')
+    put(api, 'a', {'ttl': '2h'}, {'If-Match': tag}, 200)
+    assert api.session(first['session_id']) == first
+    assert api.create(template='a')['setup'] == {'template': 'a@2'}
+    old = api.create(template='a@1')
+    assert old['setup'] == {'template': 'a@1'} and lifetime_s(old) == 3600
+    assert api.delete('/templates/a').status == 204
+    assert api.session(first['session_id']) == first
+
+
+@pytest.mark.parametrize('template, words', [('b', 'there is no template b'), ('a@2', 'there is no template a@2'), ('a@', 'NAME@VERSION'),
+                                             ('a@0', 'NAME@VERSION'), ('.', 'NAME@VERSION'), ('', '"template" must be')])
+def test_session__an_unknown_template_is_named(api, template, words):
+    put(api, 'a', {})
+    reply = refused(api.post('/sessions', {'edge_mcp_id': 'e', 'template': template}), 400, 'bad_input')
+    assert words in reply.json()['detail'], reply
+    assert api.get('/sessions').json()['count'] == 0
+
+
+def test_session__a_foreign_template_is_unknown(api):
+    admin, rival = (key_for(api, '--tenant', t, '--role', 'admin') for t in ('acme', 'rival'))
+    put(admin, 'a', {})
+    assert admin.create(template='a')['setup'] == {'template': 'a@1'}
+    refused(rival.post('/sessions', {'edge_mcp_id': 'e', 'template': 'a'}), 400, 'bad_input')
+
+
+def test_session__a_template_that_the_configuration_left_behind_says_so(holdfast):
+    hf = holdfast(settings=SETTINGS)
+    api = Rest(hf)
+    put(api, 'a', {'profile': 'p'})
+    hf.stop()
+    with open(hf.config_file, encoding='utf-8') as file:
+        config = json.load(file)
+    del config['holdfast']['profiles']['p']
+    hf.write_config(config)
+    hf.start()
+    reply = refused(api.post('/sessions', {'edge_mcp_id': 'e', 'template': 'a'}), 400, 'bad_input')
+    assert 'the template a cannot be used: there is no profile "p"' in reply.json()['detail']
+
+
+def test_session__first_context_is_made_with_it_or_not_at_all(holdfast):
+    api = Rest(holdfast(settings={'session': {'limits': {'max_per_tenant': 1}}}))
+    put(api, 'a', {'context': {'topic': 'x'}})
+    api.create(template='a', session_id='one')
+    refused(api.post('/sessions', {'edge_mcp_id': 'e', 'template': 'a', 'session_id': 'one'}), 409, 'session_exists')
+    refused(api.post('/sessions', {'edge_mcp_id': 'e', 'template': 'a'}), 429, 'session_limit')
+    body = {'edge_mcp_id': 'e', 'template': 'a', 'session_id': 'two'}
+    api.delete('/sessions/one')
+    once = api.post('/sessions', body, headers={'Idempotency-Key': 'k'})
+    again = api.post('/sessions', body, headers={'Idempotency-Key': 'k'})
+    assert once.status == again.status == 201 and once.body == again.body
+    assert api.get('/sessions/two/context').json() == {'topic': 'x'}
