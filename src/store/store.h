@@ -165,7 +165,7 @@ enum op_kind {
     /* Ops of families, that is of other folders (store/family.h), are numbered from here on. */
     OP_FAMILY,
 };
-#define OP_COUNT (OP_FAMILY + 32)
+#define OP_COUNT (OP_FAMILY + 48)
 
 /* Columns that OP_SESSION_PATCH writes; an absent value clears the column. */
 enum session_field {

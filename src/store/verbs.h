@@ -65,7 +65,7 @@ enum verb_kind { VERB_KIND_ROW, VERB_KIND_ROWS, VERB_KIND_PAGE, VERB_KIND_OTHER 
 #define VERB_ENUM(upper, lower, kind) VERB_##upper,
 /* Verbs of families, that is of other folders, are numbered from VERB_FAMILY on. */
 enum store_verb { STORE_VERBS(VERB_ENUM) VERB_FAMILY };
-#define VERB_COUNT (VERB_FAMILY + 48)
+#define VERB_COUNT (VERB_FAMILY + 64)
 
 /* One row per verb; without a name where no family has added a verb (family.c). */
 struct verb_info {
