@@ -28,11 +28,11 @@ ROW_ID = "('00000000-0000-4000-8000-' || lpad({}::text, 12, '0'))::uuid"
 COLUMNS = ('id, session_id, tenant_id, owner, user_id, edge_mcp_id, client_name, client_type, client_version, status, origin, '
            'initialized, provisional, counted, carrier, carrier_key, core_session_id, connection_json, context_id, '
            'passthrough_auth_encrypted, created_at, last_activity_at, expires_at, terminated_at, ttl_ms, termination_reason, '
-           'tool_execution_count, total_tokens_used, version, toolsets, profile_context_encrypted')
+           'tool_execution_count, total_tokens_used, version, toolsets, profile_context_encrypted, setup, lineage')
 # The INSERT with its check of the limit, in the order of the table's columns.
 CREATE = ("SELECT mcp.hf_session_create(ROW({id}, {name}, 'default', NULL, 'edge-1', 'bench', 'claude-code', '1.0.0', 'active', "
           "false, NULL, NULL, NULL, NULL, now(), 0, 0, now(), now() + interval '1 day', NULL, NULL, 'local', 'rest', false, true, "
-          "'rest', NULL, 0, 1, '{{}}', NULL, NULL)::mcp.edge_mcp_sessions, now(), {most})")
+          "'rest', NULL, 0, 1, '{{}}', NULL, NULL, NULL, NULL)::mcp.edge_mcp_sessions, now(), {most})")
 SCRIPTS = {
     'create': CREATE.format(id='gen_random_uuid()', most=MOST,
                             name="'ses_' || replace(gen_random_uuid()::text, '-', '') || '00000000000'") + ';\n',

@@ -641,9 +641,11 @@ static void copy_request(struct call *c, const struct call_args *args)
     c->state_node = node_in(c, args->request, args->state_node);
     c->state_text = arena_dup(c->mem, args->state_text);
     c->header_lines = arena_dup(c->mem, args->header_lines);
-    c->trace = *args->trace;
-    c->trace.parent_text = arena_dup(c->mem, args->trace->parent_text);
-    c->trace.state = arena_dup(c->mem, args->trace->state);
+    if (args->trace) {
+        c->trace = *args->trace;
+        c->trace.parent_text = arena_dup(c->mem, args->trace->parent_text);
+        c->trace.state = arena_dup(c->mem, args->trace->state);
+    }
 }
 
 static void take_references(struct call *c, const struct call_args *args)

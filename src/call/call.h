@@ -132,7 +132,7 @@ struct call_args {
     int session_named;    /* enum builtin_named: result of looking up the argument session_id */
     bool drop_session_id; /* Holdfast added the argument session_id: the server does not get it */
     bool adds_handle;     /* the result carries the session's handle */
-    const struct trace *trace;
+    const struct trace *trace; /* NULL: the request is not traced */
 };
 
 struct call {

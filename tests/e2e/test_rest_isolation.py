@@ -127,8 +127,9 @@ def world(tmp_path_factory):
 
 
 def headers_for(op):
-    """What the document requires beside the credential; one of two conditions for a document."""
-    return {p['name']: '*' for p in op.params('header') if p['required'] or (p['name'] == 'If-Match' and op.id == 'putDocument')}
+    """What the document requires beside the credential; one of two conditions for a document or a template."""
+    one_of_two = {'putDocument': 'If-Match', 'putTemplate': 'If-None-Match'}.get(op.id)
+    return {p['name']: '*' for p in op.params('header') if p['required'] or p['name'] == one_of_two}
 
 
 def body_for(op, ids):
@@ -149,7 +150,7 @@ def try_as(world, who, op, ids, body=None, headers=None):
 
 
 def is_about_a_session(op):
-    return 'member' in op.roles and '/docs/' not in op.path and ('{' in op.path or (op.id != 'createSession' and 'session_id' in (body_for(op, NOBODYS) or {})))
+    return 'member' in op.roles and not {'docs', 'templates'} & set(op.path.split('/')) and ('{' in op.path or (op.id != 'createSession' and 'session_id' in (body_for(op, NOBODYS) or {})))
 
 
 def caller(op):
@@ -387,8 +388,8 @@ def test_members__are_taken_at_their_bounds_and_refused_past_them(world, op):
     own = world.new_session()['session_id']
     for member, told in schema.get('properties', {}).items():
         # A name may be used once; what credentials may be is told by test_credentials.py.
-        # Neither does a document have every name, nor every revision.
-        for value, fits in edges(told) if member not in ('session_id', 'passthrough_auth', 'path', 'new_path', 'revision') else ():
+        # Neither does a document have every name, nor every revision; a template has to exist.
+        for value, fits in edges(told) if member not in ('session_id', 'passthrough_auth', 'path', 'new_path', 'revision', 'template') else ():
             body = {**body_for(op, {'id': own}), member: value}
             raw = json.dumps(body, ensure_ascii=False, separators=(',', ':')).encode()
             reply = world.send('member', op.method, op.target(id=own), raw=raw, headers=headers_for(op))
@@ -513,11 +514,11 @@ def named(op, body, own):
 
 
 def is_unsure(op, body):
-    """What the schema allows and the operation still may refuse: texts that are durations of nothing or too long, and
-    changes that change nothing."""
+    """What the schema allows and the operation still may refuse: texts that are durations of nothing or too long, templates that
+    do not exist, and changes that change nothing."""
     if op.id == 'updateSession' and isinstance(body, dict) and set(body) <= {'tenant_id', 'user_id'}:
         return True
-    return isinstance(body, dict) and isinstance(body.get('ttl'), (str, float))
+    return isinstance(body, dict) and (isinstance(body.get('ttl'), (str, float)) or isinstance(body.get('template'), str))
 
 
 @pytest.mark.parametrize('op', WITH_BODY, ids=operation_ids(WITH_BODY))
