@@ -76,6 +76,7 @@ static bool start_services(struct gateway *g, struct error *err)
         return false;
     list_init(&sv->before_call);
     sv->lanes = storage_run(g->storage, sv->loop);
+    lanes_set_reserve(sv->lanes, (int64_t)sv->front->config->disk_reserve);
     g->database = storage_database(g->storage)->shown;
     if (!gateway_start_identity(g, err) || !gateway_start_quotas(g, err))
         return false;
@@ -317,6 +318,7 @@ static void replace_config(struct gateway *g)
     reaper_apply(g->reaper, fresh);
     quotas_apply(g->front.quotas, fresh);
     traces_apply(g->sv.traces, fresh->otlp);
+    lanes_set_reserve(g->sv.lanes, (int64_t)fresh->disk_reserve);
     config_unref(g->front.config);
     g->front.config = fresh;
     swap_tls(g, tls);

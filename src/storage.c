@@ -390,6 +390,7 @@ struct lanes *storage_run(struct storage *s, struct loop *loop)
         .max_batch = 512,
         .fold_most = fold_most(s),
         .batch_fill_us = 1000,
+        .room_dir = s->config.data_dir,
     };
     memset(s->stores, 0, sizeof(s->stores));
     s->lanes = lanes_new(loop, &lanes);

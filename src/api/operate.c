@@ -245,10 +245,15 @@ static void send_ready(struct api_services *sv, struct http_request *r)
 void operate_readyz(void *arg, struct http_request *r, struct caller *caller unused_arg)
 {
     struct api_services *sv = arg;
+    struct error why;
+
     if (sv->front->draining)
         http_reply(r, 503, "application/json", STR_NONE, STR("{\"status\":\"stopping\"}\n"));
     else if (!lanes_healthy(sv->lanes))
         refuse_unhealthy(sv, r);
+    else if (lanes_lack_room(sv->lanes, &why))
+        refuse_unready(sv, r, STR("the disk is nearly full, so new calls are refused; see the log"),
+                       why.text);
     else if (!upstreams_can_start(sv->upstreams))
         refuse_unready(sv, r, STR("servers run by command cannot be started; see the log"),
                        "the keeper process ended and could not be replaced yet; if this lasts, "

@@ -272,6 +272,7 @@ static void job_init(struct exec *x, size_t n_ops)
     x->job.prepare = on_prepare;
     x->job.done = on_written;
     x->job.ok = false;
+    x->job.grows = x->state == EXEC_BEGINNING;
     x->job.warm[0] = str_n((const char *)&x->event, offsetof(struct exec, copied) -
                                                         offsetof(struct exec, event) + x->n_copied);
     x->job.warm[1] = x->body;
@@ -487,7 +488,7 @@ static struct note *note_new(struct audit *a, const struct exec_request *what,
     n->own.credential = copy_to(&to, what->own.credential);
     n->op = (struct store_op){.kind = OP_EVENT_APPEND, .event = &n->event};
     n->job = (struct write_job){
-        .ops = &n->op, .n = 1, .prepare = on_note_prepare, .done = on_note_written};
+        .ops = &n->op, .n = 1, .grows = true, .prepare = on_note_prepare, .done = on_note_written};
     a->note_bytes += size;
     return n;
 }

@@ -563,7 +563,8 @@ static void begin_without_intent(struct call *c, const struct store_op *ops)
     struct row_write *write = arena_new_of(c->mem, struct row_write);
     write->call = c;
     memcpy(write->ops, ops, c->n_extra * sizeof(*ops));
-    write->job = (struct write_job){.ops = write->ops, .n = c->n_extra, .done = on_rows_written};
+    write->job = (struct write_job){
+        .ops = write->ops, .n = c->n_extra, .grows = true, .done = on_rows_written};
     if (lane_write(c->home->lanes, &write->job))
         return;
     error_set(&err, ERR_UNAVAILABLE, "too much is waiting for the store; try again shortly");

@@ -247,6 +247,7 @@ struct config {
     struct toolset_config *toolsets; /* sorted by key */
     size_t n_toolsets;
     size_t limit_body, limit_audit_body;
+    size_t disk_reserve;         /* bytes that stay free in the data directory */
     struct limits_config limits; /* of each tenant and of each key */
     bool is_limited;             /* a limit is set, here or in `tenants` */
     struct server_config *servers;

@@ -473,6 +473,15 @@ static const struct js_field size_fields[] = {
      .max = MIB,
      .default_text = "16KiB",
      .help = "How much of each body the audit stores. Longer bodies are cut and marked as cut."},
+    {.name = "disk_reserve",
+     .kind = JS_BIND_SIZE,
+     AT(disk_reserve),
+     .min = 0,
+     .max = (int64_t)1 << 50,
+     .default_text = "64MiB",
+     .help = "Space that stays free on the disk of the data directory. With less, new calls and "
+             "sessions are refused until there is more; calls under way end as usual. 0 turns this "
+             "off."},
     LIMIT_ROWS(struct config, limits.tenant.of, "a tenant"),
     LIMIT_KEY_ROW(struct config, limits.key),
     {0},

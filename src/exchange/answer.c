@@ -121,6 +121,7 @@ static enum step_result store_first(struct exchange *x)
         c->job.ops = &c->op;
         c->job.n = 1;
         c->job.done = on_stored;
+        c->job.grows = c->op.kind == OP_TRANSPORT_CREATE;
         if (x->session && c->op.kind == OP_TRANSPORT_CREATE)
             exchange_store_session(x);
         if (lane_write(x->sv->lanes, &c->job))
@@ -133,7 +134,8 @@ static enum step_result store_first(struct exchange *x)
     static struct log_quiet quiet;
     (void)session_plan_committed(&x->session_plan, NULL, 0, false);
     log_warn_quietly(&quiet, "the store refused a write", LZ("why", c->job.err.text));
-    error_set(&err, ERR_UNAVAILABLE, "the store cannot write right now; try again shortly");
+    if (!lanes_lack_room(x->sv->lanes, &err))
+        error_set(&err, ERR_UNAVAILABLE, "the store cannot write right now; try again shortly");
     return exchange_fail(x, &err);
 }
 

@@ -50,7 +50,11 @@ void registry_write(struct registry_call *c, size_t n, void (*written)(struct re
         c->ops[n++] = (struct store_op){
             .kind = OP_IDEMPOTENCY_PUT, .who = c->who, .idempotency = c->once, .required = true};
     }
-    c->write = (struct write_job){.ops = c->ops, .n = n, .done = on_written};
+    c->write = (struct write_job){.ops = c->ops,
+                                  .n = n,
+                                  .grows = c->ops[0].kind == OP_SESSION_CREATE ||
+                                           c->ops[0].kind == OP_CONTEXT_PUT,
+                                  .done = on_written};
     if (!lane_write(c->home->config.lanes, &c->write))
         registry_fail(c, "too much is waiting for the store; try again shortly");
 }
@@ -334,6 +338,7 @@ static void record_now(struct registry_call *c)
     c->record = audit_record_new(c->home->config.audit, &what, c->mem);
     c->record->user = c;
     c->record->done = recorded;
+    c->record->job.grows = true;
     if (!lane_write(c->home->config.lanes, &c->record->job)) {
         drop_secrets(c);
         registry_fail(c, "too much is waiting for the store; try again shortly");

@@ -222,6 +222,7 @@ struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config)
         l->config.batch_fill_us = 1000;
     if (!l->config.return_us)
         l->config.return_us = l->config.batch_fill_us < 0 ? -1 : 1000;
+    l->room.dir = config->room_dir;
     l->done = xcalloc(1, sizeof(*l->done));
     l->done->loop = loop;
     l->done->task.fn = on_posted;
@@ -307,6 +308,19 @@ void lanes_why(struct lanes *l, struct error *ret)
     pthread_mutex_lock(&l->why_lock);
     *ret = l->why;
     pthread_mutex_unlock(&l->why_lock);
+}
+
+void lanes_set_reserve(struct lanes *l, int64_t bytes)
+{
+    atomic_store(&l->room.reserve, bytes);
+}
+
+bool lanes_lack_room(struct lanes *l, struct error *ret)
+{
+    if (!room_is_low(&l->room))
+        return false;
+    room_explain(&l->room, ret);
+    return true;
 }
 
 void lanes_stats(const struct lanes *l, struct lane_stats *ret)

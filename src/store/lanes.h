@@ -9,9 +9,9 @@
  * The write lane also folds appended events, at least once a second, in slices between batches.
  *
  * Jobs are intrusive and belong to the lanes until the loop thread calls `done`.  Jobs of one lane
- * finish in the order in which they were handed in, with two exceptions: a write job without ops
- * waits for the fold, and a lane_maintain() job runs after the current batch.  Every queue is
- * bounded: lane_*() returns false for a job past the bound and never calls its `done`. */
+ * finish in the order in which they were handed in, with three exceptions: a write job without ops
+ * waits for the fold, a job that is refused because the disk is nearly full finishes before its
+ * batch, and a lane_maintain() job runs after the current batch.  Every queue is bounded: lane_*() returns false for a job past the bound and never calls its `done`. */
 #ifndef HOLDFAST_STORE_LANES_H
 #define HOLDFAST_STORE_LANES_H
 
@@ -24,6 +24,8 @@ struct write_job {
     struct loop_task task; /* used by the lanes only */
     struct write_job *next;
     struct store_op *ops; /* one transaction, never split; 1 to max_batch of them */
+    /* Begins something new: refused with ERR_UNAVAILABLE while the disk is nearly full. */
+    bool grows;
     /* 0: nothing to write; `done` is called once all events committed before are folded. */
     size_t n;
     void (*prepare)(struct write_job *job); /* on the write lane before the batch: redaction,
@@ -80,6 +82,9 @@ struct lanes_config {
     /* Longest wait for callers of the last batches to write again; 0: 1000, or never if
      * batch_fill_us is negative; negative: never. */
     int64_t return_us;
+    /* The directory whose free space is watched (store/room.h); absent: none.  Must outlive the
+     * lanes. */
+    struct str room_dir;
 };
 /* Call on the loop thread. */
 struct lanes *lanes_new(struct loop *loop, const struct lanes_config *config) must_check;
@@ -99,6 +104,11 @@ void lanes_set_in_flight(struct lanes *l, unsigned n);
 bool lanes_healthy(const struct lanes *l);
 /* The error of the store's last failure; meaningful only while the store is not healthy. */
 void lanes_why(struct lanes *l, struct error *ret);
+/* Bytes that stay free in config.room_dir: below, jobs that `grow` are refused.  0: never. */
+void lanes_set_reserve(struct lanes *l, int64_t bytes);
+/* Whether such jobs are refused now; then *ret says why and what to do.  Not while the lanes have no
+ * write store. */
+bool lanes_lack_room(struct lanes *l, struct error *ret);
 /* The queue members count jobs not yet done; `failures` counts jobs. */
 struct lane_stats {
     unsigned in_flight; /* of lanes_set_in_flight() */

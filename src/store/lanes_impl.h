@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "store/lanes.h"
+#include "store/room.h"
 
 /* Newest first.  Many threads push; one thread takes the whole stack. */
 struct task_stack {
@@ -51,6 +52,7 @@ struct lanes {
     struct error why; /* the store's last failure */
     atomic_uint_fast64_t batches, ops, failures;
     _Atomic int64_t last_batch_us;
+    struct room room;
 };
 
 void task_push(struct task_stack *stack, struct loop_task *task);

@@ -32,6 +32,7 @@ struct writer {
     struct write_job **jobs;        /* the batch */
     size_t n_jobs, n_before;        /* jobs in this batch and in the previous one */
     struct store_op *ops;
+    struct finished refused;  /* of this batch, for want of disk space */
     struct finished barriers; /* jobs without ops, waiting for the fold */
     int64_t fold_due_us;      /* 0: nothing to fold */
     size_t unfolded;          /* events appended since the last fold, approximately */
@@ -115,17 +116,34 @@ static void warm_up(const struct write_job *job)
             __builtin_prefetch(job->warm[i].p + at);
 }
 
+/* Jobs finish in their order, so a refused job is handed back with its batch. */
+static void refuse(struct writer *w, struct write_job *job)
+{
+    job->ok = false;
+    room_explain(&w->l->room, &job->err);
+    for (size_t k = 0; k < job->n; k++)
+        job->ops[k].verdict = VERDICT_FAILED;
+}
+
+/* The jobs to write are w->jobs[0..n_jobs); those to refuse are in w->refused. */
 static void gather(struct writer *w)
 {
-    bool full = false;
+    bool full = false, low = room_is_low(&w->l->room);
+    size_t n = count_batch(w, &full);
+
     w->n_before = w->n_jobs;
-    w->n_jobs = count_batch(w, &full);
-    for (size_t i = 0; i < w->n_jobs; i++) {
+    w->n_jobs = 0;
+    for (size_t i = 0; i < n; i++) {
         struct write_job *job = w->first;
         w->first = job->next;
-        w->jobs[i] = job;
         if (w->first)
             warm_up(w->first);
+        if (unlikely(low && job->grows)) {
+            refuse(w, job);
+            finished_add(&w->refused, &job->task);
+            continue;
+        }
+        w->jobs[w->n_jobs++] = job;
         if (job->prepare)
             job->prepare(job);
     }
@@ -190,7 +208,7 @@ static bool try_jobs(struct writer *w, struct write_job **jobs, size_t n, struct
 static void write_jobs(struct writer *w, struct write_job **jobs, size_t n)
 {
     struct error err = {0};
-    if (try_jobs(w, jobs, n, &err))
+    if (n == 0 || try_jobs(w, jobs, n, &err))
         return;
     if (n > 1 && err.code != ERR_UNAVAILABLE) {
         write_jobs(w, jobs, n / 2);
@@ -208,8 +226,10 @@ static void write_jobs(struct writer *w, struct write_job **jobs, size_t n)
 
 static void write_batch(struct writer *w)
 {
-    struct finished f = {0};
+    struct finished f = w->refused;
     int64_t began_us = lane_now_us();
+
+    w->refused = (struct finished){0};
     write_jobs(w, w->jobs, w->n_jobs);
     for (size_t i = 0; i < w->n_jobs; i++) {
         struct write_job *job = w->jobs[i];
@@ -285,6 +305,8 @@ static void sleep_until_due(struct writer *w, int64_t now_us)
     int64_t due_us = w->fold_due_us;
     if (w->probe_due_us && (!due_us || w->probe_due_us < due_us))
         due_us = w->probe_due_us;
+    if (room_is_low(&w->l->room) && (!due_us || w->l->room.due_us < due_us))
+        due_us = w->l->room.due_us;
     if (w->place.together && (!due_us || w->place.due_us < due_us))
         due_us = w->place.due_us; /* so that an idle lane does not stay bound */
     lane_sleep(w->lane, !due_us ? -1 : due_us > now_us ? due_us - now_us : 0);
@@ -295,6 +317,7 @@ static bool turn(struct writer *w)
     bool stopping = atomic_load(&w->l->stopping);
     take_jobs(w);
     bool had_jobs = w->first != NULL;
+    room_review(&w->l->room, lane_now_us());
     if (had_jobs) {
         await_batch_fill(w);
         gather(w);

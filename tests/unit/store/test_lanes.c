@@ -5,6 +5,7 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "test.h"
 
@@ -661,4 +662,53 @@ TEST(test_lane_lookup__those_that_came_together_are_run_together_up_to_a_number)
     close_lanes(&f);
     sem_destroy(&slow.held);
     sem_destroy(&slow.release);
+}
+
+/* Hands in one job and waits for it. */
+static void write_one(struct fixture *f, struct job *job, bool grows)
+{
+    init_job(f, job, 1);
+    job->write.grows = grows;
+    assert_true(lane_write(f->lanes, &job->write));
+    run_until(f, f->done + 1);
+}
+
+TEST(test_lanes_set_reserve__refuses_jobs_that_grow_until_there_is_space)
+{
+    struct fixture f;
+    struct job job;
+    struct error why;
+    open_lanes(&f, (struct lanes_config){.room_dir = STR("/tmp")});
+    lanes_set_reserve(f.lanes, INT64_MAX / 8);
+    do
+        write_one(&f, &job, true);
+    while (job.write.ok);
+    assert_int_equal(job.write.err.code, ERR_UNAVAILABLE);
+    assert_non_null(strstr(job.write.err.text, "limits.disk_reserve"));
+    assert_int_equal(job.ops[0].verdict, VERDICT_FAILED);
+    assert_int_equal(job.prepared, 0);
+    assert_true(lanes_lack_room(f.lanes, &why));
+    assert_string_equal(why.text, job.write.err.text);
+    assert_true(lanes_healthy(f.lanes));
+    write_one(&f, &job, false);
+    assert_true(job.write.ok);
+    lanes_set_reserve(f.lanes, 0);
+    while (lanes_lack_room(f.lanes, &why)) /* an idle lane looks by itself */
+        usleep(1000);
+    write_one(&f, &job, true);
+    assert_true(job.write.ok);
+    close_lanes(&f);
+}
+
+TEST(test_lanes_set_reserve__refuses_nothing_if_the_directory_cannot_be_asked)
+{
+    struct fixture f;
+    struct job job;
+    open_lanes(&f, (struct lanes_config){.room_dir = STR("/nonexistent/holdfast")});
+    lanes_set_reserve(f.lanes, INT64_MAX / 8);
+    for (int i = 0; i < 3; i++) {
+        write_one(&f, &job, true);
+        assert_true(job.write.ok);
+    }
+    close_lanes(&f);
 }
