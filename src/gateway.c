@@ -318,6 +318,7 @@ static void replace_config(struct gateway *g)
     reaper_apply(g->reaper, fresh);
     quotas_apply(g->front.quotas, fresh);
     traces_apply(g->sv.traces, fresh->otlp);
+    undelivered_set_life(g->sv.undelivered, fresh->undelivered_ms);
     lanes_set_reserve(g->sv.lanes, (int64_t)fresh->disk_reserve);
     config_unref(g->front.config);
     g->front.config = fresh;

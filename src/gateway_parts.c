@@ -342,6 +342,7 @@ void gateway_start_audit(struct gateway *g)
     traces_apply(sv->traces, sv->front->config->otlp);
     g->api.traces = sv->traces;
     undelivered_use(sv->undelivered, sv->lanes);
+    undelivered_set_life(sv->undelivered, sv->front->config->undelivered_ms);
     keyring_use(sv->keyring, sv->lanes);
     sv->secrets = secrets_new(sv->keyring);
     struct calls_config calls = {

@@ -32,7 +32,8 @@ struct undelivered {
     struct seal_key *key;
     int64_t writer, last_number;
     struct map holders; /* by session id */
-    struct list order;  /* stored results, ordered by expiry */
+    int64_t life_ms;
+    struct list order; /* stored results, in the order in which they were stored */
     size_t n, bytes;
     struct metric *results;
 };
@@ -67,11 +68,6 @@ static void count(struct undelivered *u, const char *what)
 {
     struct str label = str_of(what);
     metric_add(metric_cell(u->results, &label, 1), 1);
-}
-
-static int64_t lifetime_ms(void)
-{
-    return fault_hits("undelivered.short_life") ? 0 : UNDELIVERED_LIFE_MS;
 }
 
 /* A server's name has no NUL; a tool's may, so its length goes before it. */
@@ -186,6 +182,16 @@ static void forget_ended(struct undelivered *u)
     }
 }
 
+static int64_t lifetime_ms(const struct undelivered *u)
+{
+    return fault_hits("undelivered.short_life") ? 0 : u->life_ms;
+}
+
+void undelivered_set_life(struct undelivered *u, int64_t ms)
+{
+    u->life_ms = ms;
+}
+
 struct undelivered_result *undelivered_expect(struct undelivered *u,
                                               const struct undelivered_ask *ask)
 {
@@ -232,7 +238,7 @@ bool undelivered_result_seal(struct undelivered_result *k, int64_t exec, struct 
     k->row.session_id = k->session_id;
     k->row.exec = exec;
     k->row.created_ms = clock_life_ms();
-    k->row.expires_ms = until_ms ? until_ms : k->row.created_ms + lifetime_ms();
+    k->row.expires_ms = until_ms ? until_ms : k->row.created_ms + lifetime_ms(u);
     k->row.sealed = str_n((const char *)k->sealed, n);
     k->row.sealed_len = (int64_t)n;
     return true;
@@ -553,6 +559,7 @@ bool undelivered_open(const struct undelivered_config *config, struct undelivere
     u->loop = config->loop;
     u->key = seal_key_new(config->key);
     u->writer = config->writer;
+    u->life_ms = UNDELIVERED_LIFE_MS;
     map_init(&u->holders);
     list_init(&u->order);
     u->results =

@@ -15,8 +15,8 @@
 #include "base/list.h"
 #include "store/lanes.h"
 
-#define UNDELIVERED_MAX ((size_t)1024 * 1024) /* bytes of a result */
-#define UNDELIVERED_LIFE_MS (INT64_C(10) * 60 * 1000)
+#define UNDELIVERED_MAX ((size_t)1024 * 1024)         /* bytes of a result */
+#define UNDELIVERED_LIFE_MS (INT64_C(10) * 60 * 1000) /* unless set otherwise */
 #define UNDELIVERED_PER_SESSION 32
 #define UNDELIVERED_IN_ALL 4096
 #define UNDELIVERED_BYTES_IN_ALL ((size_t)256 * 1024 * 1024)
@@ -33,6 +33,8 @@ struct undelivered_config {
 must_check bool undelivered_open(const struct undelivered_config *config, struct undelivered **ret,
                                  struct error *err);
 void undelivered_use(struct undelivered *u, struct lanes *lanes); /* before anything else */
+/* How long results that are sealed from now on are stored. */
+void undelivered_set_life(struct undelivered *u, int64_t ms);
 void undelivered_free(struct undelivered *u);          /* after lanes_free(); accepts NULL */
 size_t undelivered_count(const struct undelivered *u); /* expected and stored */
 
@@ -51,7 +53,7 @@ void undelivered_digest(const struct undelivered_ask *ask, uint8_t ret[32]);
 struct undelivered_result *undelivered_expect(struct undelivered *u,
                                               const struct undelivered_ask *ask) must_check;
 /* Seals the result's bytes (copied); false when they are too many.  `until_ms` 0: it expires
- * UNDELIVERED_LIFE_MS from now. */
+ * after the time of undelivered_set_life(). */
 must_check bool undelivered_result_seal(struct undelivered_result *k, int64_t exec,
                                         struct str result, int64_t until_ms);
 bool undelivered_result_is_sealed(const struct undelivered_result *k);

@@ -233,6 +233,8 @@ struct config {
     bool client_ids; /* the same value in header, query or _meta names the same session */
     int64_t session_default_ttl_ms, session_idle_ms;
     int64_t session_max_per_tenant;
+    int64_t session_keep_ms; /* how long ended sessions stay; 0: for ever */
+    int64_t undelivered_ms;  /* how long results that no client received stay */
     int64_t cleanup_interval_ms;
     unsigned cleanup_batch;
     bool cache_enabled;

@@ -241,6 +241,21 @@ static const struct js_field cleanup_fields[] = {
      .max = 10000,
      .default_text = "100",
      .help = "How many sessions are closed in one transaction."},
+    {.name = "keep",
+     .kind = JS_BIND_DURATION,
+     AT(session_keep_ms),
+     .min = DAY,
+     .max = 3650 * DAY,
+     .help = "How long a session can be read after its end. Then its row, its context document and "
+             "its sealed credentials are deleted; the audit keeps its events. Default: for ever."},
+    {.name = "undelivered",
+     .kind = JS_BIND_DURATION,
+     AT(undelivered_ms),
+     .min = 1000,
+     .max = DAY,
+     .default_text = "10m",
+     .help = "How long the result of a call whose client disconnected is stored, sealed, for the "
+             "same session to repeat the call."},
     {0},
 };
 

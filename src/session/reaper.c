@@ -23,8 +23,8 @@ struct reaper {
     struct sessions *sessions;
     struct loop_timer *timer;
     struct read_job job;
-    struct reap_request what; /* of the running batch; the lane reads it */
-    int64_t interval_ms, idle_ms;
+    struct reap_request what;              /* of the running batch; the lane reads it */
+    int64_t interval_ms, idle_ms, keep_ms; /* keep_ms 0: ended sessions stay */
     unsigned batch_size;
     bool busy;
     struct reaped batch; /* result of the last batch */
@@ -56,6 +56,8 @@ static void run_done(struct reaper *r)
     sessions_drop_over(r->sessions, r->what.now_ms, r->what.batch);
     if (r->run.expired)
         log_info("Cleaned up expired sessions", LI("count", r->run.expired));
+    if (r->run.deleted)
+        log_info("Deleted sessions that had ended", LI("count", r->run.deleted));
     if (r->run.clamped)
         log_warn("sessions used in the future, by a clock that was wrong, count as used now",
                  LI("count", r->run.clamped));
@@ -78,9 +80,10 @@ static void on_batch(struct read_job *job)
         r->run.n_links += b->links[i].remote_id.p && b->links[i].writer != r->what.writer;
     }
     r->run.expired += b->expired;
+    r->run.deleted += b->deleted;
     r->run.clamped += b->clamped;
     if (b->expired >= r->what.batch || b->idled >= r->what.batch || b->clamped >= r->what.batch ||
-        b->left || (b->more_links && r->run.n_links < LINKS_PER_RUN))
+        b->deleted >= r->what.batch || b->left || (b->more_links && r->run.n_links < LINKS_PER_RUN))
         batch_start(r);
     else
         run_done(r);
@@ -96,6 +99,7 @@ static void batch_start(struct reaper *r)
     r->what.mem = r->what.links ? arena_new(LINKS_BYTES) : NULL;
     r->what.idle_ms = r->idle_ms;
     r->what.now_ms = clock_life_ms();
+    r->what.over_ms = r->keep_ms ? r->what.now_ms - r->keep_ms : 0;
     r->what.lease_until_ms = r->what.now_ms + r->interval_ms + LEASE_SPARE_MS;
     r->job = (struct read_job){.run = run_batch, .done = on_batch};
     r->busy = lane_maintain(r->lanes, &r->job);
@@ -123,6 +127,7 @@ void reaper_apply(struct reaper *r, const struct config *c)
     r->interval_ms = c->cleanup_interval_ms;
     r->batch_size = c->cleanup_batch;
     r->idle_ms = c->session_idle_ms;
+    r->keep_ms = c->session_keep_ms;
 }
 
 struct reaper *reaper_new(struct loop *loop, struct lanes *lanes, struct sessions *sessions,

@@ -197,7 +197,7 @@ static void forget_changed(struct cached_store *s, bool folded_all, bool reaped)
 
 static bool changed_any(const struct reaped *r)
 {
-    return r->expired || r->idled || r->clamped;
+    return r->expired || r->idled || r->clamped || r->deleted;
 }
 
 /* Passes the verb on to the inner store, then brings the cache up to date. */

@@ -434,6 +434,38 @@ static struct session_row *first_past(struct memory_store *s, int64_t now_ms)
     return first;
 }
 
+static void drop_context(struct memory_store *s, struct str id)
+{
+    for (size_t i = 0; i < s->n_sessions; i++)
+        if (str_eq(s->sessions[i].context_id, id))
+            return;
+    for (size_t i = 0; i < s->n_contexts; i++)
+        if (str_eq(s->contexts[i].id, id)) {
+            s->contexts[i] = s->contexts[--s->n_contexts];
+            return;
+        }
+}
+
+/* Deletes the sessions that ended before over_ms. */
+static size_t delete_over(struct memory_store *s, int64_t over_ms, unsigned batch)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_sessions && n < batch;) {
+        struct session_row *row = &s->sessions[i];
+        struct str context_id = row->context_id;
+        if ((row->status != SESSION_EXPIRED && row->status != SESSION_TERMINATED) ||
+            row->terminated_ms > over_ms) {
+            i++;
+            continue;
+        }
+        *row = s->sessions[--s->n_sessions];
+        if (context_id.p)
+            drop_context(s, context_id);
+        n++;
+    }
+    return n;
+}
+
 struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_request *what)
 {
     int64_t now_ms = what->now_ms;
@@ -459,6 +491,8 @@ struct reaped mem_sessions_reap(struct memory_store *s, const struct reap_reques
          done.idled++)
         /* Readers see no change, so the version stays. */
         row->status = SESSION_IDLE;
+    if (what->over_ms > 0)
+        done.deleted = delete_over(s, what->over_ms, what->batch);
     return done;
 }
 

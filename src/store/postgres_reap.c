@@ -93,7 +93,9 @@ static bool reap_sessions(struct pg_store *s, const struct reap_request *what, s
     return reap_rows(s, PG_REAP_AHEAD, now_ms, what, &ret->clamped, err) &&
            reap_rows(s, PG_REAP_PAST, now_ms, what, &ret->expired, err) &&
            (what->idle_ms <= 0 ||
-            reap_rows(s, PG_REAP_UNUSED, now_ms - what->idle_ms, what, &ret->idled, err));
+            reap_rows(s, PG_REAP_UNUSED, now_ms - what->idle_ms, what, &ret->idled, err)) &&
+           (what->over_ms <= 0 ||
+            reap_rows(s, PG_REAP_OVER, what->over_ms, what, &ret->deleted, err));
 }
 
 static bool merge_sums(struct pg_store *s, bool *ret_left, struct error *err)

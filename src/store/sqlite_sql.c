@@ -227,6 +227,10 @@ const char *const sq_texts[SQ_COUNT] = {
                               "idx_edge_sessions_active WHERE " LIVE
                               " AND " PAST("?1") " ORDER BY expires_at LIMIT ?2) "
                                                  "RETURNING terminated_at - created_at",
+    [SQ_SESSION_DELETE_OVER] =
+        "DELETE FROM edge_mcp_sessions WHERE rowid IN (SELECT rowid FROM edge_mcp_sessions "
+        "INDEXED BY idx_edge_sessions_over WHERE status IN ('expired', 'terminated') "
+        "AND terminated_at <= ?1 ORDER BY terminated_at LIMIT ?2)",
     [SQ_TOTALS_OF_TENANT] = TOTALS("tenant_id = ?1 AND (?2 IS NULL OR true)"),
     [SQ_TOTALS_OF_OWNER] = TOTALS("tenant_id = ?1 AND owner = ?2"),
 

@@ -290,7 +290,9 @@ static bool reap_sessions(struct sqlite_store *s, const struct reap_request *wha
 {
     return pull_back(s, what, &ret->clamped, err) && expire(s, what, &ret->expired, err) &&
            (what->idle_ms <= 0 || reap_rows(s, SQ_SESSION_IDLE, what->now_ms - what->idle_ms,
-                                            what->batch, &ret->idled, err));
+                                            what->batch, &ret->idled, err)) &&
+           (what->over_ms <= 0 ||
+            reap_rows(s, SQ_SESSION_DELETE_OVER, what->over_ms, what->batch, &ret->deleted, err));
 }
 
 /* The reaper checks tables with rows of sessions, a number of sessions at a time, and continues

@@ -271,8 +271,9 @@ struct session_totals {
 
 struct reap_request {
     int64_t now_ms, idle_ms;
-    unsigned batch; /* rows of each kind, oldest first */
-    int64_t writer; /* the reaper; on a shared store only the holder of the lease reaps */
+    int64_t over_ms; /* sessions that ended before are deleted; 0: none */
+    unsigned batch;  /* rows of each kind, oldest first */
+    int64_t writer;  /* the reaper; on a shared store only the holder of the lease reaps */
     int64_t lease_until_ms;
     int64_t *ret_lived_ms; /* lifetimes of expired sessions, room for `batch`; or NULL */
     unsigned links;        /* number of sessions to check for links to delete; 0: none */
@@ -280,6 +281,7 @@ struct reap_request {
 };
 struct reaped {
     size_t expired, idled;
+    size_t deleted;    /* sessions that had ended long ago */
     size_t clamped;    /* sessions used in the future by a wrong clock, set back to now */
     bool is_elsewhere; /* another writer holds the lease; nothing was done */
     bool left;         /* session totals lag by more than a batch; call again */

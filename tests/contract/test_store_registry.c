@@ -604,3 +604,56 @@ TEST(test_reap__tells_how_long_what_expired_has_lived)
 {
     on_every_store(reap_tells_lifetimes);
 }
+
+static void end_at(struct fixture *f, const char *id, int64_t at_ms)
+{
+    struct session_row row = {.id = str_of(id),
+                              .status = SESSION_TERMINATED,
+                              .termination_reason = STR("done"),
+                              .terminated_ms = at_ms};
+    assert_int_equal(write_one(f, (struct store_op){OP_SESSION_END, &alice, {.session = &row}}),
+                     VERDICT_OK);
+}
+
+static size_t delete_over(struct fixture *f, int64_t over_ms, unsigned batch)
+{
+    struct reap_request what = {.now_ms = NOW + HOUR, .over_ms = over_ms, .batch = batch};
+    struct reaped done = {0};
+    check(f, store_reap(f->store, &what, &done, &f->err));
+    return done.deleted;
+}
+
+static void reap_deletes_what_is_over(struct fixture *f)
+{
+    for (int i = 1; i <= 4; i++) {
+        struct session_row row = session_row(f, i);
+        assert_int_equal(create_row(f, &alice, &row, -1), VERDICT_OK);
+    }
+    assert_int_equal(put_context(f, &alice, ID "000001", CONTEXT "000001", "{}", 0), VERDICT_OK);
+    struct session_row shares = {.id = STR(ID "000002"), .context_id = STR(CONTEXT "000001")};
+    assert_int_equal(write_one(f, (struct store_op){OP_SESSION_PATCH,
+                                                    &alice,
+                                                    {.session = &shares},
+                                                    .fields = FIELD_CONTEXT_ID}),
+                     VERDICT_OK);
+    end_at(f, ID "000001", NOW);
+    end_at(f, ID "000002", NOW + 1);
+    end_at(f, ID "000003", NOW + 1);
+    assert_int_equal(delete_over(f, NOW - 1, 10), 0);
+    assert_int_equal(delete_over(f, 0, 10), 0); /* switched off */
+    assert_int_equal(delete_over(f, NOW, 10), 1);
+    assert_null(get(f, &alice, ID "000001"));
+    assert_non_null(get(f, &alice, ID "000002"));
+    assert_non_null(get_context(f, &alice, CONTEXT "000001")); /* another session has it */
+    assert_int_equal(delete_over(f, NOW + 1, 1), 1);
+    assert_int_equal(delete_over(f, NOW + 1, 1), 1);
+    assert_int_equal(delete_over(f, NOW + 1, 1), 0);
+    assert_null(get(f, &alice, ID "000002"));
+    assert_null(get_context(f, &alice, CONTEXT "000001"));
+    assert_int_equal(put_context(f, &alice, ID "000004", CONTEXT "000001", "{}", 0), VERDICT_OK);
+    assert_non_null(get(f, &alice, ID "000004"));
+}
+TEST(test_reap__sessions_that_ended_long_ago_are_deleted_with_their_context)
+{
+    on_every_store(reap_deletes_what_is_over);
+}
