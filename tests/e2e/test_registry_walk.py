@@ -901,7 +901,7 @@ def test_d15f__one_node_at_a_time_holds_the_lease(job):
 def test_d22__the_defaults_are_the_seeds(tmp_path):
     shown = json.loads(run_config(tmp_path))['holdfast']
     assert shown['session']['limits'] == {'max_per_tenant': 100, 'default_ttl': '1d', 'idle_timeout': '30m'}
-    assert shown['session']['cleanup'] == {'interval': '5m', 'batch_size': 100} and shown['metrics'] is True
+    assert shown['session']['cleanup'] == {'interval': '5m', 'batch_size': 100, 'undelivered': '10m'} and shown['metrics'] is True
 
 
 def run_config(folder):
