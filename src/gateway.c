@@ -561,6 +561,7 @@ static void stop(struct gateway *g)
         calls_free(sv->calls);
     traces_free(sv->traces);
     quotas_free(sv->front->quotas);
+    feed_free(g->feeds.feed);
     if (sv->audit)
         audit_free(sv->audit);
     if (sv->loop)

@@ -262,7 +262,15 @@ void gateway_add_routes(struct gateway *g)
     exchange_add_routes(sv);
     plain_add_routes(&g->api);
     api_add_routes(&g->api);
+    struct feed_config feed = {
+        .loop = sv->loop,
+        .lanes = sv->lanes,
+        .audit = sv->audit,
+        .writer = storage_writer(g->storage)->number,
+        .is_shared = storage_is_shared(g->storage),
+    };
     g->feeds = (struct feeds){
+        .feed = feed_new(&feed),
         .front = sv->front,
         .lanes = sv->lanes,
         .audit = sv->audit,

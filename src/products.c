@@ -6,6 +6,7 @@
 #include "docs/api/table.h"
 #include "docs/cli/commands.h"
 #include "docs/store/family.h"
+#include "feeds/store/family.h"
 #include "session/share_store/family.h"
 #include "templates/api/templates.h"
 #include "templates/store/family.h"
@@ -15,6 +16,7 @@ void products_register(void)
 {
     store_family_add(&sharing_store);
     store_family_add(&docs_store);
+    store_family_add(&feeds_store);
     store_family_add(&templates_store);
     api_add(&docs_api);
     api_add(&templates_api);

@@ -4,6 +4,7 @@
 #ifndef HOLDFAST_FEEDS_FEEDS_H
 #define HOLDFAST_FEEDS_FEEDS_H
 
+#include "feeds/feed.h"
 #include "front/front.h"
 
 /* The parts that feeds use; owned and filled by the gateway. */
@@ -11,6 +12,7 @@ struct feeds {
     struct front *front;
     struct lanes *lanes;
     struct audit *audit;
+    struct feed *feed;            /* owned by the gateway */
     bool is_store_shared;         /* other nodes may write to the store */
     struct deadline_class *quiet; /* silence after which a stream sends a keep-alive */
 };
