@@ -108,21 +108,22 @@ void audit_failed(struct audit *a, const char *what, const struct error *err)
 /* Returns the bytes to store of the body: `body` itself, or bytes that belong to the redactor. */
 static struct str seal_body(const struct audit *a, struct redactor *redactor,
                             const struct own_secrets *own, struct event_row *e, struct str body,
-                            enum server_audit mode)
+                            struct body_rule rule)
 {
     e->body = STR_NONE;
     e->body_len = body.p ? (int64_t)body.n : -1;
     if (!body.p)
         return STR_NONE;
     sha256(body, e->body_sha);
-    if (mode == AUDIT_DIGEST || mode == AUDIT_NONE)
+    if (rule.mode == AUDIT_DIGEST || rule.mode == AUDIT_NONE)
         return STR_NONE;
-    return redact_body(redactor, own, body, mode == AUDIT_REDACTED, a->max_body);
+    return redact_body(redactor, own, body, rule.mode == AUDIT_REDACTED,
+                       rule.max > a->max_body ? rule.max : a->max_body);
 }
 
 void audit_seal_event(const struct audit *a, struct redactor *redactor,
                       const struct own_secrets *own, struct event_row *e, struct str body,
-                      enum server_audit mode, char **ret_heap)
+                      struct body_rule rule, char **ret_heap)
 {
     struct str error = e->error.n ? redact_text(redactor, own, e->error) : e->error;
     char *copy = NULL;
@@ -133,7 +134,7 @@ void audit_seal_event(const struct audit *a, struct redactor *redactor,
         e->error = str_n(copy, error.n);
         *ret_heap = copy;
     }
-    struct str stored = seal_body(a, redactor, own, e, body, mode);
+    struct str stored = seal_body(a, redactor, own, e, body, rule);
     if (!stored.p)
         return;
     if (stored.p == body.p && stored.n == body.n) {

@@ -19,9 +19,9 @@ struct spool;
 struct audit_config {
     struct lanes *lanes;
     struct loop *loop;
-    struct chain *chain;    /* its hook is already registered with the lanes */
-    int64_t writer;         /* our writer number */
-    size_t max_body;        /* stored bytes of one body, at most (16 KiB) */
+    struct chain *chain; /* its hook is already registered with the lanes */
+    int64_t writer;      /* our writer number */
+    size_t max_body;     /* stored bytes of one body, unless its exec_request says more (16 KiB) */
     struct str anchor_file; /* second sink: one JSON line per anchor; absent: no second sink */
     struct spool *spool;    /* borrowed, already drained; NULL: no spool */
 };
@@ -54,6 +54,7 @@ struct exec_request {
     struct str session_id, transport, carrier, client, server, method, tool, era;
     struct str body;        /* the params' original bytes */
     enum server_audit mode; /* AUDIT_NONE makes a token without rows */
+    size_t max_body;        /* stored bytes of one body if more than audit_config.max_body */
     int64_t parent;
     struct own_secrets own; /* secrets to replace by their names; must live as long as the body */
 };
@@ -100,6 +101,7 @@ struct exec {
     size_t n_copied;
     char *redacted; /* the write lane's redacted body or error; freed after the job */
     enum server_audit mode;
+    size_t max_body;
     bool sealed;            /* `event` holds the digests and the stored body */
     struct own_secrets own; /* of the current event; borrowed */
     struct str body;        /* original bytes of the current event */

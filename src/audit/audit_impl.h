@@ -58,11 +58,16 @@ struct audit {
     struct log_quiet quiet_intents, quiet_others;
 };
 
+/* How much of a body is stored: `max` bytes at most, but never fewer than audit_config.max_body. */
+struct body_rule {
+    enum server_audit mode;
+    size_t max;
+};
 /* Fills in the digests of `body`, and the body and error to store.  These are the original bytes,
  * or heap bytes: *ret_heap (NULL before) then owns them.  Call it on the redactor's thread. */
 void audit_seal_event(const struct audit *a, struct redactor *redactor,
                       const struct own_secrets *own, struct event_row *e, struct str body,
-                      enum server_audit mode, char **ret_heap);
+                      struct body_rule rule, char **ret_heap);
 /* Numbers, seals and commits events without the lanes: at start, or on the write lane's own
  * thread. */
 must_check bool audit_append(struct store *store, struct chain *chain, struct store_op *ops,
@@ -97,7 +102,7 @@ struct spool_put {
     struct spooled one;
     struct str body; /* the original bytes, until sealed */
     struct own_secrets own;
-    enum server_audit mode;
+    struct body_rule rule;
     bool sealed;
     char *redacted; /* made when the outcome is sealed; owned by the caller */
     void (*done)(struct spool_put *put, const struct error *err); /* from the loop */

@@ -160,8 +160,8 @@ static void on_prepare(struct write_job *job)
     struct exec *x = exec_of(job);
     if (x->sealed || x->mode == AUDIT_NONE)
         return;
-    audit_seal_event(x->audit, x->audit->redactor, &x->own, &x->event, x->body, x->mode,
-                     &x->redacted);
+    audit_seal_event(x->audit, x->audit->redactor, &x->own, &x->event, x->body,
+                     (struct body_rule){x->mode, x->max_body}, &x->redacted);
     x->sealed = true;
 }
 
@@ -317,6 +317,7 @@ void exec_begin(struct audit *a, struct exec *x, const struct exec_request *what
     x->id = 0;
     x->audit = a;
     x->mode = what->mode;
+    x->max_body = what->max_body;
     x->then = ready;
     x->body = what->body;
     x->own = what->own;
@@ -403,7 +404,7 @@ struct note {
     char *redacted;
     char *tool; /* event.tool without its secrets; NULL: it has none */
     struct own_secrets own;
-    enum server_audit mode;
+    struct body_rule rule;
     struct str body;
     size_t size;
     char bytes[];
@@ -437,9 +438,9 @@ static void on_note_prepare(struct write_job *job)
 {
     struct note *n = container_of(job, struct note, job);
 
-    if (n->mode == AUDIT_REDACTED && !n->tool)
+    if (n->rule.mode == AUDIT_REDACTED && !n->tool)
         redact_tool(n);
-    audit_seal_event(n->audit, n->audit->redactor, &n->own, &n->event, n->body, n->mode,
+    audit_seal_event(n->audit, n->audit->redactor, &n->own, &n->event, n->body, n->rule,
                      &n->redacted);
 }
 
@@ -474,7 +475,7 @@ static struct note *note_new(struct audit *a, const struct exec_request *what,
     struct note *n = xmalloc(size + 1);
     memset(n, 0, sizeof(*n));
     n->audit = a;
-    n->mode = what->mode;
+    n->rule = (struct body_rule){what->mode, what->max_body};
     n->own = what->own;
     own_secrets_ref(&n->own);
     n->size = size;

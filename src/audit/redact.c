@@ -839,18 +839,23 @@ static void add_front(struct walk *w, const struct known *known)
         w->fronts[w->n_fronts++] = (struct front){.scan = known_scanner(known), .known = known};
 }
 
-/* Sets the values, tables and credential that a walk searches for.  A value that is in several sets
- * gets its name from the last of them: the name of the link's own setting says most. */
-static void set_fronts(struct walk *w, const struct known *base, const struct own_secrets *own)
+static void set_own_fronts(struct walk *w, const struct own_secrets *own)
 {
-    w->fronts[w->n_fronts++] =
-        (struct front){.scan = base ? known_scanner(base) : redact_table_scanner(), .known = base};
     add_front(w, own ? own->session : NULL);
     add_front(w, own ? own->known : NULL);
     if (own && own->credential.p) {
         needle_init(&w->needle, own->credential);
         w->needle_marker = own->credential_marker;
     }
+}
+
+/* Sets the values, tables and credential that a walk searches for.  A value that is in several sets
+ * gets its name from the last of them: the name of the link's own setting says most. */
+static void set_fronts(struct walk *w, const struct known *base, const struct own_secrets *own)
+{
+    w->fronts[w->n_fronts++] =
+        (struct front){.scan = base ? known_scanner(base) : redact_table_scanner(), .known = base};
+    set_own_fronts(w, own);
 }
 
 /* Switches to the newest published set. */
@@ -863,8 +868,19 @@ static const struct known *base_of(struct redactor *r)
     return r->base;
 }
 
-/* Returns the body without its secrets.  Of a long body it returns only a little more than the cap,
- * because the body will be cut. */
+/* Returns the body without the secrets that the walk searches for.  Of a long body it returns only a
+ * little more than the cap, because the body will be cut. */
+static struct str walked(struct redactor *r, struct walk *w)
+{
+    buf_reset(&r->text);
+    walk_body(w);
+    if (w->copied == 0)
+        return str_n(w->in.p, w->at);
+    if (w->at > w->copied)
+        buf_add(&r->text, w->in.p + w->copied, w->at - w->copied);
+    return buf_str(&r->text);
+}
+
 static struct str without_secrets(struct redactor *r, const struct own_secrets *own,
                                   struct str body, size_t cap)
 {
@@ -872,13 +888,22 @@ static struct str without_secrets(struct redactor *r, const struct own_secrets *
         .in = body, .cap = cap, .out = &r->text, .quote_from = SIZE_MAX, .narrow = r->narrow};
 
     set_fronts(&w, base_of(r), own);
-    buf_reset(&r->text);
-    walk_body(&w);
-    if (w.copied == 0)
-        return str_n(body.p, w.at);
-    if (w.at > w.copied)
-        buf_add(&r->text, body.p + w.copied, w.at - w.copied);
-    return buf_str(&r->text);
+    return walked(r, &w);
+}
+
+static struct str without_own_secrets(struct redactor *r, const struct own_secrets *own,
+                                      struct str body, size_t cap)
+{
+    struct walk w = {.in = body,
+                     .cap = cap,
+                     .out = &r->text,
+                     .quote_from = SIZE_MAX,
+                     .narrow = r->narrow,
+                     .without_shapes = true,
+                     .without_names = true};
+
+    set_own_fronts(&w, own);
+    return w.n_fronts || w.needle.n ? walked(r, &w) : body;
 }
 
 struct str redact_body(struct redactor *r, const struct own_secrets *own, struct str body,
@@ -886,7 +911,8 @@ struct str redact_body(struct redactor *r, const struct own_secrets *own, struct
 {
     if (!body.p || cap < REDACT_LEAST_CAP)
         return STR_NONE;
-    struct str kept = secrets ? without_secrets(r, own, body, cap) : body;
+    struct str kept =
+        secrets ? without_secrets(r, own, body, cap) : without_own_secrets(r, own, body, cap);
     if (kept.n > cap)
         return write_cut(r, kept, body.n, cap);
     bool untouched = kept.p == body.p && kept.n == body.n;

@@ -35,8 +35,8 @@ void redactor_be_narrow(struct redactor *r); /* tests: without wide registers */
 
 /* Returns the bytes to store for `body`, at most `cap`: `body` itself if nothing changed, else
  * bytes that belong to the redactor and live until its next use.  `own`: the request's secrets in
- * addition to the published values, or NULL.  `secrets` false only cuts.  An absent body stays
- * absent. */
+ * addition to the published values, or NULL.  `secrets` false replaces those of `own` alone, for a
+ * record that is complete.  An absent body stays absent. */
 struct str redact_body(struct redactor *r, const struct own_secrets *own, struct str body,
                        bool secrets, size_t cap);
 /* The same for a text that is not JSON; the text is not cut. */

@@ -49,7 +49,7 @@ struct spooler *spooler_new(struct audit *a, struct spool *spool)
 static void seal(struct spooler *s, struct spool_put *put)
 {
     if (!put->sealed)
-        audit_seal_event(s->audit, s->redactor, &put->own, &put->one.event, put->body, put->mode,
+        audit_seal_event(s->audit, s->redactor, &put->own, &put->one.event, put->body, put->rule,
                          &put->redacted);
     put->sealed = true;
 }

@@ -39,7 +39,7 @@ struct unsaved_outcome {
     char *redacted;
     struct str body; /* the original bytes, until sealed */
     struct own_secrets own;
-    enum server_audit mode;
+    struct body_rule rule;
     bool sealed;
     bool spooled;
     struct spool_put put;
@@ -61,7 +61,7 @@ static void on_prepare(struct write_job *job)
 {
     struct unsaved_outcome *k = container_of(job, struct unsaved_outcome, job);
     if (!k->sealed)
-        audit_seal_event(k->audit, k->audit->redactor, &k->own, &k->event, k->body, k->mode,
+        audit_seal_event(k->audit, k->audit->redactor, &k->own, &k->event, k->body, k->rule,
                          &k->redacted);
     k->sealed = true;
 }
@@ -180,7 +180,7 @@ static void put_to_spool(struct unsaved_outcome *k, const struct exec *x)
     k->put = (struct spool_put){.one = {.event = k->event, .undelivered = k->undelivered},
                                 .body = k->body,
                                 .own = k->own,
-                                .mode = k->mode,
+                                .rule = k->rule,
                                 .sealed = k->sealed,
                                 .done = on_spooled};
     memcpy(k->put.one.intent_mac, x->intent_mac, sizeof(x->intent_mac));
@@ -222,7 +222,7 @@ void audit_retry_outcome(struct audit *a, struct exec *x,
     if (!x->sealed && x->own.credential.p)
         arena_wipe_later(k->mem);
     k->event = x->event;
-    k->mode = x->mode;
+    k->rule = (struct body_rule){x->mode, x->max_body};
     k->sealed = x->sealed;
     copy_texts(k);
     if (!k->sealed) {

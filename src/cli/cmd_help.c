@@ -91,9 +91,13 @@ static const char redaction_page_head[] =
     "# Redaction\n\n"
     "Printed by `holdfast help --markdown redaction` from the tables in "
     "`src/audit/redact_table.c`.\n\n"
-    "Before a body, an error or a log line is written, secrets in it are replaced, unless the "
-    "server says `\"audit\": \"full\"`\n"
-    "(then bodies stay as they are). A result that is sent to the client is not changed.\n\n";
+    "Before a body, an error or a log line is written, secrets in it are replaced. If the server "
+    "or "
+    "the session says\n"
+    "`\"audit\": \"full\"`, bodies stay as they are, except for the values that are stored with "
+    "the "
+    "session and the key of the\n"
+    "request. A result that is sent to the client is not changed.\n\n";
 
 static const struct page {
     const char *name, *head;

@@ -185,6 +185,45 @@ TEST(test_exec__modes_keep_all_some_or_none_of_a_body)
     rig_stop(&r);
 }
 
+/* Bodies at the limit that the request sets, and one past it; a smaller limit has no effect. */
+TEST(test_exec__a_request_may_store_more_of_a_body_but_not_less)
+{
+    static const size_t limits[] = {100000, 100000, 200};
+    static const size_t sizes[] = {100000, 100001, 16384};
+    struct rig r;
+    struct event_row *rows;
+    char *text = xmalloc(100001);
+
+    rig_start(&r);
+    for (size_t i = 0; i < countof(sizes); i++) {
+        struct exec x;
+        memset(text, 'x', sizes[i]);
+        text[0] = text[sizes[i] - 1] = '"';
+        struct exec_request what = {.who = &local,
+                                    .session_id = STR("s"),
+                                    .server = STR("files"),
+                                    .method = STR("tools/call"),
+                                    .tool = STR("read"),
+                                    .mode = AUDIT_FULL,
+                                    .max_body = limits[i],
+                                    .body = str_n(text, sizes[i])};
+        exec_begin(r.audit, &x, &what, NULL, 0, on_exec);
+        rig_wait(&r, 1);
+        exec_end(r.audit, &x, &fine, on_exec);
+        rig_wait(&r, 1);
+        assert_int_equal(events(&r, &rows), 2 * i + 2);
+        const struct event_row *intent = &rows[2 * i];
+        assert_int_equal(intent->body_len, sizes[i]);
+        if (sizes[i] <= limits[i] || limits[i] == 200)
+            assert_int_equal(intent->body.n, sizes[i]);
+        else
+            assert_true(intent->body.n <= limits[i] &&
+                        str_starts(intent->body, STR("{\"holdfast/cut\"")));
+    }
+    rig_stop(&r);
+    free(text);
+}
+
 TEST(test_exec__an_unaudited_server_leaves_no_rows)
 {
     struct rig r;

@@ -233,6 +233,27 @@ TEST(test_known__the_sets_of_link_and_session_are_both_searched_for)
     known_unref(session);
 }
 
+TEST(test_known__a_complete_body_loses_the_values_of_its_own_request_alone)
+{
+    struct known *session = one_value("apple-tree-in-the-yard", "credential b of the session");
+    struct own_secrets own = {.session = session,
+                              .credential = STR("key-of-this-request"),
+                              .credential_marker = STR("[redacted: header X]")};
+    struct redactor *r = redactor_new();
+    struct str in =
+        STR("{\"password\":\"hunter2\",\"a\":\"ghp_0123456789abcdefghijABCDEFGHIJ012345 "
+            "apple-tree-in-the-yard key-of-this-request\"}");
+    struct str plain = STR("{\"password\":\"hunter2\"}");
+
+    assert_str(redact_body(r, &own, in, false, CAP),
+               "{\"password\":\"hunter2\",\"a\":\"ghp_0123456789abcdefghijABCDEFGHIJ012345 "
+               "[redacted: credential b of the session] [redacted: header X]\"}");
+    assert_ptr_equal(redact_body(r, &own, plain, false, CAP).p, plain.p);
+    assert_ptr_equal(redact_body(r, NULL, in, false, CAP).p, in.p);
+    redactor_free(r);
+    known_unref(session);
+}
+
 #define KEY "hf_0123456789ab_Qx7-Zk_0123456789abcdefghijABCDEFGHIJ0123456"
 #define MARKER "[redacted: header Authorization]"
 
