@@ -83,6 +83,22 @@ bool admit_limit(struct front *f, struct caller *c, unsigned what, size_t bytes,
     return false;
 }
 
+bool admit_session_limit(struct front *f, struct caller *c, const struct quota_session *session,
+                         unsigned what, size_t bytes, struct arena *mem, struct refusal *ret)
+{
+    struct quota_refusal refusal;
+
+    if (!what)
+        return true;
+    if (quota_take_session(f->quotas, session, what, bytes, &c->use, &refusal)) {
+        c->is_limited = true;
+        return true;
+    }
+    quota_refused(f->quotas, &refusal);
+    *ret = format_quota(&refusal, mem);
+    return false;
+}
+
 /* Whether the route exists for this caller, and whether its role may use it. */
 static bool check_need(const struct caller *c, const struct need *need, struct refusal *ret)
 {

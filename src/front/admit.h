@@ -57,4 +57,9 @@ typedef void refused_fn(void *arg, struct http_request *r, struct caller *c,
  * called, perhaps before this returns.  If the client disconnects first, neither is called. */
 void admit_request(struct front *f, struct http_request *r, const struct front_route *route);
 
+/* The same for the session of the request, whose set-up has limits of its own. */
+must_check bool admit_session_limit(struct front *f, struct caller *c,
+                                    const struct quota_session *session, unsigned what,
+                                    size_t bytes, struct arena *mem, struct refusal *ret);
+
 #endif

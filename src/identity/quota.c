@@ -73,8 +73,9 @@ static void quota_update(struct quota *q, int64_t now_ms)
 
     if (q->epoch != q->home->epoch) {
         q->epoch = q->home->epoch;
-        now = q->credential.p ? config_key_limits(c, q->tenant, &q->own)
-                              : config_limits(c, q->tenant);
+        now = q->is_session     ? q->own
+              : q->credential.p ? config_key_limits(c, q->tenant, &q->own)
+                                : config_limits(c, q->tenant);
         for (unsigned k = 0; k < LIMIT_RATES; k++)
             bucket_change(&q->buckets[k], &q->limits.of[k], &now.of[k], now_ms);
         q->limits = now;
@@ -90,6 +91,7 @@ static void quota_update(struct quota *q, int64_t now_ms)
 static void quota_drop(struct quota *q)
 {
     map_remove(&q->home->by_name, q->name);
+    q->home->n_sessions -= q->is_session;
     list_remove(&q->lru);
     list_remove(&q->dirty);
     free(q);
@@ -101,11 +103,13 @@ void quota_unref(struct quota *q)
 }
 
 /* Quotas in use are never evicted, however many: calls and processes have their own limits. */
-static void make_room(struct quotas *all)
+static void make_room(struct quotas *all, bool is_session)
 {
-    if (all->by_name.n < all->max_quotas)
+    size_t n_others = all->by_name.n - all->n_sessions;
+
+    if ((is_session ? all->n_sessions : n_others) < all->max_quotas)
         return;
-    list_each(&all->lru, n)
+    list_each(&all->lru[is_session], n)
     {
         struct quota *q = list_entry(n, struct quota, lru);
         if (q->refs)
@@ -116,12 +120,12 @@ static void make_room(struct quotas *all)
 }
 
 static struct quota *quota_new(struct quotas *all, struct str name, size_t tenant_n,
-                               const struct limits *own)
+                               const struct limits *own, bool is_session)
 {
     struct quota *q = xcalloc(1, sizeof(*q) + name.n + 1);
     char *text = (char *)(q + 1);
 
-    make_room(all);
+    make_room(all, is_session);
     memcpy(text, name.p, name.n);
     q->home = all;
     q->name = str_n(text, name.n);
@@ -131,21 +135,51 @@ static struct quota *quota_new(struct quotas *all, struct str name, size_t tenan
     if (own)
         q->own = *own;
     list_init(&q->dirty);
+    q->is_session = is_session;
+    all->n_sessions += is_session;
     map_put(&all->by_name, q->name, q);
-    list_push(&all->lru, &q->lru);
+    list_push(&all->lru[is_session], &q->lru);
+    return q;
+}
+
+static struct quota *quota_find_any(struct quotas *all, struct str name, size_t tenant_n,
+                                    const struct limits *own, bool is_session)
+{
+    struct quota *q = map_get(&all->by_name, name);
+
+    if (!q)
+        return quota_new(all, name, tenant_n, own, is_session);
+    list_remove(&q->lru);
+    list_push(&all->lru[is_session], &q->lru);
     return q;
 }
 
 static struct quota *quota_find(struct quotas *all, struct str name, size_t tenant_n,
                                 const struct limits *own, int64_t now_ms)
 {
-    struct quota *q = map_get(&all->by_name, name);
+    struct quota *q = quota_find_any(all, name, tenant_n, own, false);
 
-    if (!q) {
-        q = quota_new(all, name, tenant_n, own);
-    } else {
-        list_remove(&q->lru);
-        list_push(&all->lru, &q->lru);
+    quota_update(q, now_ms);
+    return q;
+}
+
+/* An administrator may have changed the limits since the last request. */
+static struct quota *quota_find_session(struct quotas *all, const struct quota_session *s,
+                                        int64_t now_ms)
+{
+    static const struct str mark = {"\0session:", 9};
+    size_t n = s->tenant.n + mark.n + s->id.n;
+    char name[NAME_ROOM];
+
+    if (n > sizeof(name))
+        return NULL;
+    memcpy(name, s->tenant.p, s->tenant.n);
+    memcpy(name + s->tenant.n, mark.p, mark.n);
+    memcpy(name + s->tenant.n + mark.n, s->id.p, s->id.n);
+    struct quota *q = quota_find_any(all, str_n(name, n), s->tenant.n, s->limits, true);
+    if (memcmp(&q->own, s->limits, sizeof(q->own)) != 0) {
+        q->own = *s->limits;
+        q->epoch = 0;
     }
     quota_update(q, now_ms);
     return q;
@@ -199,7 +233,9 @@ static int64_t wait_of(const struct quota *q, enum limit_kind kind)
 
 static void describe_who(const struct quota *q, struct buf *out)
 {
-    if (!q->credential.p)
+    if (q->is_session)
+        buf_addz(out, "this session");
+    else if (!q->credential.p)
         buf_addf(out, "tenant '%.*s'", STR_ARG(q->tenant));
     else if (str_starts(q->credential, STR("key:")))
         buf_addf(out, "key '%.*s'", (int)q->credential.n - 4, q->credential.p + 4);
@@ -207,7 +243,7 @@ static void describe_who(const struct quota *q, struct buf *out)
         buf_addz(out, "this user");
 }
 
-static void format_refusal(struct quota_refusal *r)
+static void format_refusal(struct quota_refusal *r, struct str template)
 {
     struct buf text;
 
@@ -219,6 +255,10 @@ static void format_refusal(struct quota_refusal *r)
         buf_addz(&text, " on this node");
     buf_addz(&text, ": ");
     limit_describe(r->kind, &r->limit, &text);
+    if (template.p)
+        buf_addf(&text, ", set by its template %.*s", STR_ARG(template));
+    else if (r->scope == QUOTA_OF_SESSION)
+        buf_addz(&text, ", set by an administrator");
     buf_addf(&text, ". Try again in %lld second%s.", (long long)r->retry_s,
              r->retry_s == 1 ? "" : "s");
     error_set(&r->err, ERR_QUOTA, "%.*s", STR_ARG(buf_str(&text)));
@@ -239,7 +279,9 @@ static bool is_enough(const struct quota *q, unsigned what, int64_t *longest,
         *ret = (struct quota_refusal){.kind = (enum limit_kind)k,
                                       .limit = q->limits.of[k],
                                       .retry_s = (wait + 999) / 1000,
-                                      .is_key = q->credential.p != NULL,
+                                      .scope = q->is_session     ? QUOTA_OF_SESSION
+                                               : q->credential.p ? QUOTA_OF_KEY
+                                                                 : QUOTA_OF_TENANT,
                                       .who = (struct quota *)q};
     }
     return ok;
@@ -287,7 +329,7 @@ bool quota_take(struct quotas *all, const struct principal *who, unsigned what, 
         for (unsigned i = 0; i < 2; i++)
             if (both[i])
                 touch(both[i]);
-        format_refusal(ret);
+        format_refusal(ret, STR_NONE);
         return false;
     }
     use->held = what;
@@ -301,9 +343,29 @@ bool quota_take(struct quotas *all, const struct principal *who, unsigned what, 
     return true;
 }
 
+bool quota_take_session(struct quotas *all, const struct quota_session *s, unsigned what,
+                        size_t bytes, struct quota_use *use, struct quota_refusal *ret)
+{
+    struct quota *q = quota_find_session(all, s, clock_mono_ms());
+    int64_t longest = 0;
+
+    if (!q)
+        return true;
+    if (!is_enough(q, what, &longest, ret) && !(what & QUOTA_ALWAYS)) {
+        touch(q);
+        format_refusal(ret, s->from);
+        return false;
+    }
+    use->held = what;
+    use->of[2] = q;
+    take(q, what, bytes);
+    touch(q);
+    return true;
+}
+
 void quota_spend(struct quota_use *use, size_t bytes)
 {
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < countof(use->of); i++) {
         struct quota *q = use->of[i];
         if (!q || !limit_is_set(&q->limits.of[LIMIT_BYTES]))
             continue;
@@ -314,7 +376,7 @@ void quota_spend(struct quota_use *use, size_t bytes)
 
 void quota_release(struct quota_use *use)
 {
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < countof(use->of); i++) {
         struct quota *q = use->of[i];
         if (!q)
             continue;
@@ -352,16 +414,16 @@ struct str quota_lines(const struct quota_refusal *r, struct arena *mem)
 
 static void register_metrics(struct quotas *all)
 {
-    static const char *const scopes[] = {"tenant", "key"};
-    struct metric *refused =
-        metric_register(METRIC_COUNTER, "holdfast_limited_total",
-                        "Requests refused by a limit of a tenant or of a key.", "limit,scope", 16);
+    static const char *const scopes[QUOTA_SCOPES] = {"tenant", "key", "session"};
+    struct metric *refused = metric_register(
+        METRIC_COUNTER, "holdfast_limited_total",
+        "Requests refused by a limit of a tenant, of a key or of a session.", "limit,scope", 16);
     struct metric *shared = metric_register(
         METRIC_GAUGE, "holdfast_limits_shared",
         "1: limits are counted together with other nodes; 0: on this node alone.", "", 1);
 
     for (unsigned k = 0; k < LIMIT_KINDS; k++)
-        for (unsigned s = 0; s < 2; s++) {
+        for (unsigned s = 0; s < QUOTA_SCOPES; s++) {
             struct str labels[] = {str_of(limit_name((enum limit_kind)k)), str_of(scopes[s])};
             all->refused[k][s] = metric_cell(refused, labels, countof(labels));
         }
@@ -379,7 +441,8 @@ bool quotas_new(const struct quotas_config *config, struct quotas **ret, struct 
     all->epoch = 1;
     all->max_quotas = config->max_quotas ? config->max_quotas : QUOTA_MAX;
     map_init(&all->by_name);
-    list_init(&all->lru);
+    list_init(&all->lru[0]);
+    list_init(&all->lru[1]);
     register_metrics(all);
     if (config->redis && !quota_share_new(all, config, &all->share, err)) {
         quotas_free(all);
@@ -401,8 +464,9 @@ void quotas_free(struct quotas *all)
 {
     if (!all)
         return;
-    for (struct list *n = list_first(&all->lru); n; n = list_first(&all->lru))
-        quota_drop(list_entry(n, struct quota, lru)); /* also leaves the list of reports */
+    for (size_t i = 0; i < countof(all->lru); i++)
+        for (struct list *n = list_first(&all->lru[i]); n; n = list_first(&all->lru[i]))
+            quota_drop(list_entry(n, struct quota, lru)); /* also leaves the list of reports */
     quota_share_free(all->share);
     map_release(&all->by_name);
     config_unref(all->config);

@@ -24,7 +24,7 @@
 #include "store/lanes.h"
 #include "store/redis_conn.h"
 
-#define QUOTA_MAX 16384      /* quotas of tenants and keys in memory */
+#define QUOTA_MAX 16384      /* quotas of tenants and keys in memory, and as many of sessions */
 #define QUOTA_CALL_RETRY_S 1 /* wait for another call to end */
 #define QUOTA_CHILD_RETRY_S 5
 
@@ -57,15 +57,17 @@ static inline bool quota_applies(const struct config *c, const struct principal 
 
 /* The usage that a request holds; embedded in the request and zeroed first. */
 struct quota_use {
-    struct quota *of[2];
-    unsigned held; /* bits: counts held until quota_release() */
+    struct quota *of[3]; /* of the tenant, of the key, of the session */
+    unsigned held;       /* bits: counts held until quota_release() */
 };
+enum quota_scope { QUOTA_OF_TENANT, QUOTA_OF_KEY, QUOTA_OF_SESSION };
+#define QUOTA_SCOPES 3
 struct quota_refusal {
     struct error err; /* ERR_QUOTA, with a text for the client */
     enum limit_kind kind;
     struct limit limit;
-    int64_t retry_s;   /* seconds, at least 1 */
-    bool is_key;       /* the limit of the key; false: of the tenant */
+    int64_t retry_s; /* seconds, at least 1 */
+    enum quota_scope scope;
     struct quota *who; /* valid until control returns to the loop */
 };
 #define QUOTA_REQUEST (1u << LIMIT_REQUESTS | 1u << LIMIT_BYTES)
@@ -75,6 +77,16 @@ struct quota_refusal {
 /* Takes all of `what` for the tenant and the key, or takes nothing and returns false. */
 must_check bool quota_take(struct quotas *q, const struct principal *who, unsigned what,
                            size_t bytes, struct quota_use *use, struct quota_refusal *ret);
+/* A session whose set-up has limits of its own. */
+struct quota_session {
+    struct str tenant, id;
+    struct str from; /* the template that set them, for the text of a refusal; absent: none */
+    const struct limits *limits;
+};
+/* The same for the session of the request, in addition: quota_take() came first with the same
+ * `what`, or no limit of tenant and key applies.  A refusal leaves what those hold. */
+must_check bool quota_take_session(struct quotas *q, const struct quota_session *s, unsigned what,
+                                   size_t bytes, struct quota_use *use, struct quota_refusal *ret);
 /* Counts more bytes of the same request. */
 void quota_spend(struct quota_use *use, size_t bytes);
 /* Releases the held counts; also for a use that holds nothing. */

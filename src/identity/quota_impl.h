@@ -17,13 +17,15 @@ struct bucket {
 
 struct quota {
     struct quotas *home;
-    struct str name;               /* "tenant", or "tenant\0credential"; stored after this struct */
-    struct str tenant, credential; /* parts of name; `credential` is absent for a tenant */
-    struct list lru;
-    unsigned refs; /* uses that hold counts, and a pending report */
+    struct str name; /* "tenant", or "tenant\0credential"; stored after this struct */
+    /* Parts of name; `credential` is absent for a tenant, and "session:ID" for a session. */
+    struct str tenant, credential;
+    bool is_session;
+    struct list lru; /* in quotas.lru[is_session] */
+    unsigned refs;   /* uses that hold counts, and a pending report */
     uint64_t epoch;
     struct limits limits;
-    struct limits own; /* limits of the key itself */
+    struct limits own; /* limits of the key itself, or those of the session's set-up */
     bool is_limited;   /* any of `limits` is set */
     struct bucket buckets[LIMIT_RATES];
     int64_t held[LIMIT_KINDS];
@@ -45,8 +47,11 @@ struct quotas {
     uint64_t epoch;
     size_t max_quotas;
     struct map by_name;
-    struct list lru; /* struct quota, least recently used first */
-    struct metric_cell *refused[LIMIT_KINDS][2];
+    /* struct quota, least recently used first.  Those of sessions have a list and a bound of their
+     * own: many sessions of one tenant must not evict the quotas of others. */
+    struct list lru[2];
+    size_t n_sessions;
+    struct metric_cell *refused[LIMIT_KINDS][QUOTA_SCOPES];
     struct metric_cell *shared;
     struct quota_share *share; /* NULL: not shared */
 };

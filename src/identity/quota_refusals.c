@@ -64,7 +64,7 @@ void quota_refused(struct quotas *all, const struct quota_refusal *r)
 {
     struct quota *q = r->who;
 
-    metric_add(all->refused[r->kind][r->is_key], 1);
+    metric_add(all->refused[r->kind][r->scope], 1);
     q->unlogged++;
     q->unrecorded++;
     if (is_due(&q->logged_ms, LOG_EVERY_MS)) {

@@ -332,12 +332,13 @@ static void keep(const struct report *r)
 /* The counts of other nodes are no longer known. */
 static void go_alone(struct quota_share *s)
 {
-    list_each(&s->home->lru, n)
-    {
-        struct quota *q = list_entry(n, struct quota, lru);
-        q->is_away = true;
-        memset(q->elsewhere, 0, sizeof(q->elsewhere));
-    }
+    for (size_t i = 0; i < countof(s->home->lru); i++)
+        list_each(&s->home->lru[i], n)
+        {
+            struct quota *q = list_entry(n, struct quota, lru);
+            q->is_away = true;
+            memset(q->elsewhere, 0, sizeof(q->elsewhere));
+        }
 }
 
 static void set_up(struct quota_share *s, bool is_up)
@@ -390,6 +391,13 @@ static void on_posted(struct loop_task *task)
         send_soon(s);
 }
 
+static void report_held(struct quota_share *s, struct quota *q, int64_t now_ms)
+{
+    if ((q->held[LIMIT_CALLS] || q->held[LIMIT_CHILDREN]) &&
+        now_ms - q->reported_ms >= HELD_EVERY_MS)
+        quota_share_touch(s, q);
+}
+
 /* Repeats reports of held counts before they expire.  Without other traffic, also checks that Redis
  * is reachable. */
 static void on_tick(void *arg)
@@ -397,13 +405,8 @@ static void on_tick(void *arg)
     struct quota_share *s = arg;
     int64_t now = clock_mono_ms();
 
-    list_each(&s->home->lru, n)
-    {
-        struct quota *q = list_entry(n, struct quota, lru);
-        if ((q->held[LIMIT_CALLS] || q->held[LIMIT_CHILDREN]) &&
-            now - q->reported_ms >= HELD_EVERY_MS)
-            quota_share_touch(s, q);
-    }
+    for (size_t i = 0; i < countof(s->home->lru); i++)
+        list_each(&s->home->lru[i], n) report_held(s, list_entry(n, struct quota, lru), now);
     if (now - s->sent_ms >= HELD_EVERY_MS || !s->is_up)
         send_soon(s);
 }

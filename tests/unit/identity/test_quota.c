@@ -260,13 +260,13 @@ TEST(test_quota__a_key_has_limits_of_its_own_beside_its_tenants)
     user.owner = STR("user:5");
     begin("{\"requests\":\"12/m\",\"key\":{\"requests\":\"5/m\"}}");
     assert_int_equal(requests(&key, 100), 3);
-    assert_true(refusal.is_key);
+    assert_int_equal(refusal.scope, QUOTA_OF_KEY);
     assert_string_equal(refusal.err.text,
                         "Rate limit of key 'aaaaaaaaaaaa' reached on this node: 3 requests a "
                         "minute. Try again in 20 seconds.");
     assert_int_equal(requests(&other, 100), 5); /* as all keys */
     assert_int_equal(requests(&user, 100), 4);  /* what the tenant has left */
-    assert_false(refusal.is_key);
+    assert_int_equal(refusal.scope, QUOTA_OF_TENANT);
     user.credential = STR("jwt:another token of the same user");
     clock_advance_fake(5000);
     assert_int_equal(requests(&user, 100), 1);
@@ -289,6 +289,104 @@ TEST(test_quota__a_key_is_limited_where_nobody_else_is)
     assert_null(use.of[0]);
     assert_false(take_of(&key, QUOTA_CALL, 0, &second));
     quota_release(&use);
+    end();
+}
+
+static struct limits limits_of(const char *requests, int64_t calls)
+{
+    struct limits l = {0};
+    struct error err;
+
+    if (requests && !limit_parse(LIMIT_REQUESTS, str_of(requests), &l.of[LIMIT_REQUESTS], &err))
+        fail_msg("%s", err.text);
+    l.of[LIMIT_CALLS].amount = calls;
+    return l;
+}
+
+/* Like request(), in a session. */
+static bool session_request(const char *id, const struct limits *limits, struct quota_use *use)
+{
+    struct quota_session s = {.tenant = STR("acme"), .id = str_of(id), .limits = limits};
+
+    *use = (struct quota_use){0};
+    return quota_take_session(quotas, &s, QUOTA_CALL, 0, use, &refusal);
+}
+
+static unsigned session_requests(const char *id, const struct limits *limits, unsigned most)
+{
+    struct quota_use use;
+    unsigned n = 0;
+
+    for (; n < most && session_request(id, limits, &use); n++)
+        quota_release(&use);
+    return n;
+}
+
+TEST(test_quota_session__is_counted_by_itself_beside_its_tenant)
+{
+    struct limits limits = limits_of("3/h", 0), wider = limits_of("5/h", 0);
+    struct principal who = tenant("acme");
+    struct quota_session s = {
+        .tenant = STR("acme"), .id = STR("one"), .from = STR("slow@2"), .limits = &limits};
+    struct quota_use use;
+
+    begin("{\"requests\":\"2/h\"}");
+    assert_int_equal(session_requests("one", &limits, 10), 3);
+    assert_int_equal(refusal.scope, QUOTA_OF_SESSION);
+    assert_string_equal(refusal.err.text,
+                        "Rate limit of this session reached on this node: 3 requests an hour, set "
+                        "by an administrator. Try again in 1200 seconds.");
+    use = (struct quota_use){0};
+    assert_false(quota_take_session(quotas, &s, QUOTA_CALL, 0, &use, &refusal));
+    assert_non_null(strstr(refusal.err.text, "3 requests an hour, set by its template slow@2."));
+    quota_refused(quotas, &refusal);
+    assert_true(quota_take_session(quotas, &s, QUOTA_CALL | QUOTA_ALWAYS, 0, &use, &refusal));
+    quota_release(&use);
+    assert_int_equal(session_requests("two", &limits, 10), 3);
+    assert_int_equal(requests(&who, 10), 2); /* the tenant has used none of its own */
+    assert_int_equal(refusal.scope, QUOTA_OF_TENANT);
+    assert_int_equal(session_requests("one", &wider, 10), 1); /* four are used */
+    end();
+}
+
+TEST(test_quota_session__holds_calls_together_with_its_tenant)
+{
+    struct limits limits = limits_of(NULL, 1);
+    struct principal who = tenant("acme");
+    struct quota_session s = {.tenant = STR("acme"), .id = STR("one"), .limits = &limits};
+    struct quota_use first, second = {0}, other;
+
+    begin("{\"calls\":2}");
+    assert_true(take_of(&who, QUOTA_CALL, 0, &first));
+    assert_true(quota_take_session(quotas, &s, QUOTA_CALL, 0, &first, &refusal));
+    assert_true(take_of(&who, QUOTA_CALL, 0, &second));
+    assert_false(quota_take_session(quotas, &s, QUOTA_CALL, 0, &second, &refusal));
+    assert_int_equal(refusal.kind, LIMIT_CALLS);
+    quota_release(&second); /* what its tenant held */
+    assert_true(take_of(&who, QUOTA_CALL, 0, &second));
+    assert_false(take_of(&who, QUOTA_CALL, 0, &other));
+    quota_release(&first);
+    assert_true(quota_take_session(quotas, &s, QUOTA_CALL, 0, &second, &refusal));
+    quota_release(&second);
+    end();
+}
+
+TEST(test_quota_session__many_sessions_evict_no_tenant)
+{
+    struct limits limits = limits_of("1/h", 0);
+    struct principal who = tenant("acme");
+    char id[16];
+
+    begin_kept("{\"requests\":\"1/h\"}", "{}", 4);
+    assert_int_equal(requests(&who, 10), 1);
+    for (int i = 0; i < 6; i++) {
+        snprintf(id, sizeof(id), "s%d", i);
+        assert_int_equal(session_requests(id, &limits, 10), 1);
+    }
+    assert_int_equal(quotas_count(quotas), 1 + 4);
+    assert_int_equal(requests(&who, 10), 0);
+    assert_int_equal(session_requests("s5", &limits, 10), 0); /* used last */
+    assert_int_equal(session_requests("s0", &limits, 10), 1); /* forgotten */
     end();
 }
 
