@@ -238,7 +238,7 @@ void gateway_start_registry(struct gateway *g)
         .on_ended = on_session_ended,
         .arg = g,
     };
-    g->api.registry = registry_new(&config);
+    g->api.registry = sv->registry = registry_new(&config);
 }
 
 void gateway_add_routes(struct gateway *g)

@@ -339,6 +339,12 @@ static const struct js_field patch_fields[] = {
      .max = BUNDLE_BYTES_MAX,
      .offset = offsetof(struct session_body, passthrough_auth),
      .help = AUTH_HELP " Replaces the stored credentials; null deletes them."},
+    {.name = "setup",
+     .kind = JS_BIND_OBJECT,
+     .offset = offsetof(struct session_body, setup),
+     .fields = session_setup_change_fields,
+     .help = "For administrators: how completely the session is recorded, and its limits. Members "
+             "that are left out stay."},
     {.name = "tenant_id", .kind = JS_BIND_IGNORED, .help = "Ignored: the credential decides."},
     {.name = "user_id", .kind = JS_BIND_IGNORED, .help = "Ignored: the credential decides."},
     READ_ONLY("id"),
@@ -365,10 +371,15 @@ unsigned body_patch_column(const struct js_field *field)
         const char *name;
         unsigned column;
     } table[] = {
-        {"client_name", FIELD_CLIENT_NAME},       {"client_type", FIELD_CLIENT_TYPE},
-        {"client_version", FIELD_CLIENT_VERSION}, {"core_session_id", FIELD_CORE_SESSION_ID},
-        {"context_id", FIELD_CONTEXT_ID},         {"initialized", FIELD_INITIALIZED},
-        {"metadata", FIELD_CONNECTION_METADATA},  {"passthrough_auth", FIELD_SEALED_AUTH},
+        {"client_name", FIELD_CLIENT_NAME},
+        {"client_type", FIELD_CLIENT_TYPE},
+        {"client_version", FIELD_CLIENT_VERSION},
+        {"core_session_id", FIELD_CORE_SESSION_ID},
+        {"context_id", FIELD_CONTEXT_ID},
+        {"initialized", FIELD_INITIALIZED},
+        {"metadata", FIELD_CONNECTION_METADATA},
+        {"passthrough_auth", FIELD_SEALED_AUTH},
+        {"setup", FIELD_SETUP},
     };
     for (size_t i = 0; i < countof(table); i++)
         if (strcmp(table[i].name, field->name) == 0)

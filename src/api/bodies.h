@@ -5,6 +5,7 @@
 #define HOLDFAST_API_BODIES_H
 
 #include "api/api.h"
+#include "session/setup.h"
 
 #define SESSION_ID_MAX 255
 
@@ -17,6 +18,7 @@ struct session_body {
     struct str passthrough_auth; /* checked JSON; absent: not sent, or null, which deletes it */
     struct str auth_services;    /* the services in passthrough_auth: a JSON array */
     struct str template;         /* "name" or "name@version" */
+    struct session_setup setup;  /* PATCH alone: the members of session_setup_change */
     bool initialized;
     int64_t ttl_ms; /* 0: not sent */
 };

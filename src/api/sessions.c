@@ -452,15 +452,23 @@ struct patching {
     struct session_row change;
     struct str if_match;
     struct keyring_job seal;
+    struct session_setup_change setup;
+    struct event_row event; /* of a changed set-up */
     struct str id;
     int64_t version;
 };
 
+/* Called for the members of "setup" too. */
 static void note_column(const struct js_binding *b, const struct js_field *field,
                         const struct js_node *key unused_arg)
 {
     struct patching *p = b->user;
+    struct str name = str_of(field->name);
+
     p->columns |= body_patch_column(field);
+    p->setup.sets_audit = p->setup.sets_audit || str_eq(name, STR("audit"));
+    p->setup.sets_audit_body = p->setup.sets_audit_body || str_eq(name, STR("audit_body"));
+    p->setup.sets_limits = p->setup.sets_limits || str_eq(name, STR("limits"));
 }
 
 static void on_patched(struct registry_call *reg)
@@ -477,6 +485,8 @@ static void on_patched(struct registry_call *reg)
         sessions_sealed(c->sv->sessions, c->who.tenant, p->id, p->change.sealed_auth);
     if (p->columns & FIELD_CORE_SESSION_ID)
         sessions_core_changed(c->sv->sessions, c->who.tenant, p->id);
+    if (p->columns & FIELD_SETUP)
+        sessions_setup_changed(c->sv->sessions, c->who.tenant, p->id, p->change.setup);
     api_session(c, on_got);
     if (registry_get(c->sv->registry, &c->reg))
         on_got(&c->reg);
@@ -487,6 +497,8 @@ static void patch_now(struct api_call *c)
     struct patching *p = c->args;
 
     api_session(c, on_patched);
+    if (p->columns & FIELD_SETUP)
+        c->reg.event = &p->event;
     registry_patch(c->sv->registry, &c->reg, &p->change, p->columns, p->version);
 }
 
@@ -499,6 +511,37 @@ static void on_patch_sealed(struct keyring_job *j)
         return;
     p->change.sealed_auth = j->result;
     patch_now(c);
+}
+
+/* false: the refusal was sent. */
+static bool change_setup(struct api_call *c, struct patching *p, const struct session_row *row)
+{
+    struct session_setup setup = {0};
+    struct error err;
+
+    p->setup.to = p->body.setup;
+    if (row->setup.p && !session_setup_parse(row->setup, c->mem, &setup)) {
+        api_refuse(c, ERR_INTERNAL, "the set-up of the session cannot be read");
+        return false;
+    }
+    if (!session_setup_apply(&p->setup, &setup, &err)) {
+        api_refuse(c, err.code, "%s", err.text);
+        return false;
+    }
+    p->change.setup = session_setup_write(&setup, c->mem);
+    p->event = (struct event_row){
+        .tenant = c->who.tenant,
+        .at_ms = clock_wall_ms(),
+        .kind = EVENT_SYSTEM,
+        .owner = arena_dup(c->mem, row->owner),
+        .session_id = p->id,
+        .method = STR("session/setup"),
+        .outcome = STR("ok"),
+        .error = arena_printf(c->mem, "by %.*s: %.*s", STR_ARG(c->who.owner),
+                              STR_ARG(p->change.setup.p ? p->change.setup : STR("{}"))),
+        .body_len = -1,
+    };
+    return true;
 }
 
 static void on_patch_read(struct registry_call *reg)
@@ -524,6 +567,8 @@ static void on_patch_read(struct registry_call *reg)
             connection_metadata_again(reg->row->connection_metadata, b->metadata, c->mem),
     };
     p->id = arena_dup(c->mem, reg->row->id);
+    if (p->columns & FIELD_SETUP && !change_setup(c, p, reg->row))
+        return;
     if (!b->passthrough_auth.p)
         patch_now(c);
     else if (seal_auth(c, &p->seal, p->id, b, on_patch_sealed))
@@ -544,6 +589,10 @@ void api_patch_session(struct api_call *c)
         return;
     if (!p->columns) {
         api_refuse(c, ERR_BAD_INPUT, "the body changes nothing; name at least one member");
+        return;
+    }
+    if (p->columns & FIELD_SETUP && c->who.role != ROLE_ADMIN) {
+        api_refuse(c, ERR_DENIED, "\"setup\" is for administrators; leave it out");
         return;
     }
     api_session(c, on_patch_read);

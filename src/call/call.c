@@ -12,6 +12,7 @@
 #include "call/level.h"
 #include "crypto/hash.h"
 #include "mcp/method.h"
+#include "session/setup.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -533,6 +534,8 @@ static struct str both_eras(const struct call *c)
 
 static struct exec_request what_of(const struct call *c, int64_t parent)
 {
+    const struct session_setup *rules = c->session->rules;
+
     return (struct exec_request){
         .who = &c->who,
         .session_id = c->session->id,
@@ -544,7 +547,8 @@ static struct exec_request what_of(const struct call *c, int64_t parent)
         .tool = c->tool,
         .era = both_eras(c),
         .body = mcp_params_raw(&c->request),
-        .mode = upstream_config(c->up)->audit,
+        .mode = setup_audit_mode(rules, upstream_config(c->up)->audit),
+        .max_body = setup_audit_body(rules),
         .parent = parent,
         .own = c->own,
     };

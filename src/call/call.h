@@ -219,10 +219,11 @@ struct call *calls_find(struct calls *home, const struct transport *t, struct st
 /* True for an answer that asks for input in a way that the client's era cannot express. */
 bool call_asks_beyond_era(const struct call *c);
 struct call_reply {
-    struct str id;     /* the client's bytes */
-    struct str state;  /* the bound requestState, raw; absent: as the server gave it */
-    bool is_seen;      /* the client gets this reply, and with it the news of lost state */
-    struct arena *mem; /* for texts of the reply */
+    struct str id;        /* the client's bytes */
+    struct str state;     /* the bound requestState, raw; absent: as the server gave it */
+    struct str recording; /* as in mcp_call_result */
+    bool is_seen;         /* the client gets this reply, and with it the news of lost state */
+    struct arena *mem;    /* for texts of the reply */
 };
 /* Writes the whole reply.  Needs `has_answer`, and not call_asks_beyond_era(). */
 void call_write_reply(struct call *c, const struct call_reply *r, struct buf *out);

@@ -51,6 +51,7 @@ void call_write_reply(struct call *c, const struct call_reply *r, struct buf *ou
         .server_info = c->catalog->server_info,
         .cacheable = c->method->target == TARGET_URI && c->method->service == SERVE_READ,
         .state = r->state,
+        .recording = r->recording,
         .mem = r->mem,
     };
 

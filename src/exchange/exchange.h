@@ -170,6 +170,8 @@ enum step_result exchange_limit(struct exchange *x);
 /* Sends a message before the result, and counts its bytes against the quotas. */
 must_check bool exchange_send_message(struct exchange *x, struct str json,
                                       enum outlet_weight weight);
+/* In addition, the limits of the set-up of x->session, which has one. */
+enum step_result exchange_limit_session(struct exchange *x);
 /* Refuses a request that reached its limit after the limit step. */
 enum step_result exchange_over_quota(struct exchange *x, const char *text, int64_t retry_s,
                                      struct str headers);
@@ -230,6 +232,18 @@ struct listener_scope exchange_listener_scope(const struct exchange *x);
 uint64_t listener_scope_toolsets(const struct listener_scope *a, const struct profile_config *p);
 /* The filter for hub_set_visibility(); its argument is the services. */
 hub_may_see_fn listener_may_see;
+/* session_rules.c: the set-up of the session (session/setup.h).  Whether it shows this server, this
+ * tool; also true when the session is not known yet or has no set-up. */
+bool exchange_rules_show_server(const struct exchange *x, struct str server);
+bool exchange_rules_show_tool(const struct exchange *x, struct str server, struct str tool);
+/* The name of the only profile that the session may use; absent: any. */
+struct str exchange_rules_profile(const struct exchange *x);
+/* Refuses a call or read that the profile of x->session, which has a set-up, does not show. */
+enum step_result exchange_check_profile(struct exchange *x);
+/* For the result of x->call: the member of _meta that tells the client that its session, which has
+ * a set-up, is recorded completely.  Absent: it is not, or it was told before.  Tells it once: the
+ * session remembers. */
+struct str exchange_tell_recording(struct exchange *x);
 /* pin.c: refuses calls of held tools of a guarded server. */
 enum step_result exchange_check_pin(struct exchange *x);
 /* The error text for a tool that runs only as a task; ends with NUL. */

@@ -64,7 +64,8 @@ static bool is_visible(const struct exchange *x, struct str tool)
 
     return principal_may_use_tool(&x->caller.who, upstream_name(x->up), tool) &&
            (!config_limits_tools(server) || config_shows_tool(server, tool)) &&
-           (!x->profile || exchange_profile_shows(x, upstream_name(x->up), tool));
+           (!x->profile || exchange_profile_shows(x, upstream_name(x->up), tool)) &&
+           exchange_rules_show_tool(x, upstream_name(x->up), tool);
 }
 
 /* The visible tool with the most similar name; absent: none is similar. */

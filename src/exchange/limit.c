@@ -8,6 +8,7 @@
 #include "exchange/exchange.h"
 
 #include "json/write.h"
+#include "session/setup.h"
 
 /* A batch takes nothing: its items do. */
 static const unsigned takes[] = {
@@ -57,6 +58,22 @@ enum step_result exchange_limit(struct exchange *x)
 
     if (likely(admit_limit(x->sv->front, &x->caller, takes[x->method->service], x->body.n, x->mem,
                            &why)))
+        return STEP_NEXT;
+    return exchange_over_quota(x, why.text, why.retry_s, why.headers);
+}
+
+enum step_result exchange_limit_session(struct exchange *x)
+{
+    const struct session_setup *rules = x->session->rules;
+    struct quota_session session = {.tenant = x->session->tenant,
+                                    .id = x->session->id,
+                                    .from = rules->from,
+                                    .limits = &rules->limits};
+    struct refusal why;
+
+    if (!session_setup_has_limits(rules) ||
+        admit_session_limit(x->sv->front, &x->caller, &session, takes[x->method->service],
+                            x->body.n, x->mem, &why))
         return STEP_NEXT;
     return exchange_over_quota(x, why.text, why.retry_s, why.headers);
 }

@@ -13,13 +13,14 @@
  * count as no header. */
 struct listener_scope exchange_listener_scope(const struct exchange *x)
 {
+    bool has_profile = x->profile || exchange_rules_profile(x).p;
     bool is_permitted =
-        x->profile && x->by_proxy && http_header_count(x->head, STR(PERMISSIONS)) == 1;
+        has_profile && x->by_proxy && http_header_count(x->head, STR(PERMISSIONS)) == 1;
 
     return (struct listener_scope){
         .endpoint = x->endpoint,
         .who = x->caller.who,
-        .client = x->profile ? str_trim(http_header_get(x->head, STR("mcp-client-id"))) : STR_NONE,
+        .client = has_profile ? str_trim(http_header_get(x->head, STR("mcp-client-id"))) : STR_NONE,
         .permissions = is_permitted ? http_header_get(x->head, STR(PERMISSIONS)) : STR_NONE,
         .lists_all_toolsets = !mcp_era(x->era)->is_stateful,
     };

@@ -387,6 +387,7 @@ static bool is_hidden(const struct listing *l, const struct part *p, struct str 
     return l->kind == CATALOG_TOOLS &&
            (!principal_may_use_tool(&l->x->caller.who, upstream_name(p->up), name) ||
             (l->x->profile && !exchange_profile_shows(l->x, upstream_name(p->up), name)) ||
+            !exchange_rules_show_tool(l->x, upstream_name(p->up), name) ||
             (p->builtin && builtin_hides(p->builtin, &l->x->caller.who, name)));
 }
 
@@ -400,7 +401,8 @@ static void list_part(struct listing *l, size_t i)
         .mended = x->has_plan,
         .max = 1,
     };
-    bool hides = principal_limits_tools(&x->caller.who) || x->profile;
+    bool hides =
+        principal_limits_tools(&x->caller.who) || x->profile || exchange_rules_profile(x).p != NULL;
 
     if (upstream_config(p.up)->kind == SERVER_BUILTIN)
         p.builtin = builtin_find(upstream_name(p.up));

@@ -10,6 +10,8 @@
  * not the caller's fault. */
 #include "exchange/exchange.h"
 
+#include "session/setup.h"
+
 static bool is_recorded(const struct exchange *x)
 {
     return !x->call && x->caller.is_known && x->method && x->method->service == SERVE_CALL &&
@@ -33,6 +35,8 @@ struct own_secrets exchange_secrets(const struct exchange *x)
 
 struct exec_request exchange_what(const struct exchange *x)
 {
+    const struct session_setup *rules = x->session ? x->session->rules : NULL;
+
     return (struct exec_request){
         .who = &x->caller.who,
         .session_id = x->session ? x->session->id : STR_NONE,
@@ -44,7 +48,8 @@ struct exec_request exchange_what(const struct exchange *x)
         .tool = name_of(x),
         .era = x->version->name,
         .body = mcp_params_raw(&x->msg),
-        .mode = x->up ? upstream_config(x->up)->audit : AUDIT_REDACTED,
+        .mode = setup_audit_mode(rules, x->up ? upstream_config(x->up)->audit : AUDIT_REDACTED),
+        .max_body = setup_audit_body(rules),
         .own = exchange_secrets(x),
     };
 }

@@ -133,6 +133,8 @@ static void write_answer(struct exchange *x)
     }
     struct call_reply reply = {
         .id = x->id, .state = bound_state(x), .is_seen = !x->aborted, .mem = x->mem};
+    if (unlikely(c->session->rules != NULL))
+        reply.recording = exchange_tell_recording(x);
     x->status = status_of_answer(x, &c->answer);
     x->is_error = c->answer.error != NULL;
     call_write_reply(c, &reply, &x->out);

@@ -57,7 +57,8 @@ static struct upstream *find_server(struct exchange *x, struct str name)
 
 static bool is_in_scope(void *arg, const struct upstream *up)
 {
-    return exchange_sees_server(arg, upstream_name(up));
+    return exchange_sees_server(arg, upstream_name(up)) &&
+           exchange_rules_show_server(arg, upstream_name(up));
 }
 
 static enum step_result route_by_path(struct exchange *x)

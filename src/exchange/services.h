@@ -13,6 +13,7 @@ struct services {
     struct front *front; /* has the configuration, the identities and the quotas */
     struct lanes *lanes;
     struct sessions *sessions;
+    struct registry *registry;
     struct keyring *keyring;
     struct secrets *secrets;
     struct upstreams *upstreams;

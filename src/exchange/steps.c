@@ -112,10 +112,13 @@ static enum step_result step_permit(struct exchange *x)
     if (x->catalog && x->method->capability && !catalog_offers(x->catalog, x->method->capability))
         return exchange_refuse(x, mcp_era(x->era)->no_method_status, -32601,
                                "Method not found: this server has no %s", x->method->capability);
+    if (unlikely(x->session && x->session->rules) && exchange_limit_session(x) != STEP_NEXT)
+        return STEP_REPLY;
     if (!forwards(x))
         return x->profile_tool && profile_tool_changes(x->profile_tool) ? exchange_check_role(x)
                                                                         : STEP_NEXT;
-    if (exchange_check_scopes(x) != STEP_NEXT)
+    if (exchange_check_scopes(x) != STEP_NEXT ||
+        (unlikely(x->session->rules != NULL) && exchange_check_profile(x) != STEP_NEXT))
         return STEP_REPLY;
     if (upstream_is_guarded(x->up) && exchange_check_pin(x) != STEP_NEXT)
         return STEP_REPLY;

@@ -42,6 +42,7 @@ struct mcp_call_result {
     struct str state;       /* modern → modern: the bound requestState, raw; absent: unchanged */
     struct str handle;      /* added as [session: …]; or absent */
     struct str lost_server, lost_reason, lost_at; /* of lost state; or absent */
+    struct str recording; /* JSON: how completely the session is recorded; absent: not told now */
     struct str redelivered_at; /* when a redelivered result was ready; absent: not redelivered */
     struct arena *mem;
 };

@@ -61,7 +61,7 @@ static struct str lost_text(const struct mcp_call_result *r)
                         texts[i].after);
 }
 
-/* Adds the lines for the model: lost state first, the handle last. */
+/* Adds the lines for the model: lost state, the record, the handle last. */
 static void add_lines(const struct mcp_call_result *r, struct js_splice *s)
 {
     const struct js_node *content = js_get(&r->m->doc, r->m->result, STR("content"));
@@ -69,6 +69,9 @@ static void add_lines(const struct mcp_call_result *r, struct js_splice *s)
         return;
     if (r->lost_server.p)
         js_splice_element(s, content, text_block(r->mem, lost_text(r)));
+    if (r->recording.p)
+        js_splice_element(
+            s, content, text_block(r->mem, STR("[holdfast: this session is recorded completely]")));
     if (r->handle.p)
         js_splice_element(
             s, content,
@@ -77,7 +80,7 @@ static void add_lines(const struct mcp_call_result *r, struct js_splice *s)
 
 bool mcp_adds_meta(const struct mcp_call_result *r)
 {
-    return r->lost_server.p || r->handle.p || r->redelivered_at.p;
+    return r->lost_server.p || r->recording.p || r->handle.p || r->redelivered_at.p;
 }
 
 /* The members that are added to _meta; absent: none. */
@@ -95,6 +98,9 @@ static struct str extra_meta(const struct mcp_call_result *r, struct str first)
             "%s\"holdfast/state-lost\":{\"server\":\"%.*s\",\"reason\":\"%.*s\",\"at\":\"%.*s\"}",
             extra.n ? "," : "", STR_ARG(r->lost_server), STR_ARG(r->lost_reason),
             STR_ARG(r->lost_at));
+    if (r->recording.p)
+        buf_addf(&extra, "%s\"holdfast/recording\":%.*s", extra.n ? "," : "",
+                 STR_ARG(r->recording));
     if (r->handle.p) {
         buf_addf(&extra, "%s\"holdfast/session\":", extra.n ? "," : "");
         js_quote(&extra, r->handle);

@@ -27,6 +27,7 @@ static struct store_op create_session(const struct session_plan *p, struct arena
     session_fill_row(p->session, row);
     /* The lane reads the row while other requests may change the session. */
     row->toolsets = arena_dup(mem, row->toolsets);
+    row->setup = arena_dup(mem, row->setup);
     row->connection_metadata = p->connection;
     return (struct store_op){
         .kind = OP_SESSION_CREATE, .who = p->who, .session = row, .max_counted = p->max_counted};

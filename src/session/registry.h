@@ -68,6 +68,8 @@ struct registry_call {
     /* registry_create: the first context document (JSON) of the new session, whose context_id names
      * no document yet; absent: none. */
     struct str first_context;
+    /* registry_patch: recorded together with the change; NULL: nothing. */
+    struct event_row *event;
     struct own_secrets own; /* secrets of the caller, redacted from records */
     void (*done)(struct registry_call *c);
     void *user;

@@ -45,6 +45,10 @@ static void on_written(struct write_job *job)
 void registry_write(struct registry_call *c, size_t n, void (*written)(struct registry_call *c))
 {
     c->next = written;
+    if (c->event) {
+        c->ops[n - 1].required = true;
+        c->ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .who = c->who, .event = c->event};
+    }
     if (c->once) {
         c->ops[n - 1].required = true;
         c->ops[n++] = (struct store_op){

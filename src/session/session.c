@@ -4,12 +4,14 @@
 #include "session/session_impl.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "base/utf8.h"
 #include "crypto/hash.h"
 #include "session/profile_context.h"
 #include "session/read_your_writes.h"
 #include "session/resident.h"
+#include "session/setup.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -102,6 +104,7 @@ static void session_drop(struct session *s)
     free((char *)s->sealed_auth.p);
     free((char *)s->toolsets.p);
     free((char *)s->setup.p);
+    session_setup_free(s->rules);
     for (struct session_link *l = s->links; l; l = l->next)
         free((char *)l->resume.p);
     arena_free(s->mem);
@@ -466,6 +469,21 @@ void session_take_toolsets(struct session *s, struct str toolsets)
 void session_take_setup(struct session *s, struct str setup)
 {
     replace_text(&s->setup, setup);
+    session_setup_free(s->rules);
+    s->rules = s->setup.p ? session_setup_new(s->setup) : NULL;
+    if (s->setup.p && !s->rules)
+        log_warn("the set-up of a session cannot be read, so it has no effect",
+                 LS("session", s->id));
+}
+
+void sessions_setup_changed(struct sessions *home, struct str tenant, struct str id,
+                            struct str setup)
+{
+    struct session *s = sessions_by_id(home, tenant, id);
+
+    sessions_changed(home, id);
+    if (s)
+        session_take_setup(s, setup);
 }
 
 static void toolsets_move(struct session *s)

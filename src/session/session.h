@@ -17,6 +17,7 @@
 #include "session/token.h"
 #include "store/lanes.h"
 
+struct session_setup;
 struct sessions;
 
 /* The link that a session last used at a server.  A different link now means that state was
@@ -66,6 +67,9 @@ struct session {
     struct str toolsets;
     /* What a template or an administrator laid down (JSON; rows.h).  Owned by the session. */
     struct str setup;
+    /* The same, parsed (setup.h); NULL: none.  A change of the session replaces it, so a reader
+     * keeps no pointer into it while it waits. */
+    struct session_setup *rules;
     struct str lineage;      /* the session it was made from (JSON; rows.h); absent: none */
     unsigned toolset_writes; /* changes of `toolsets` with a pending write */
     /* The last of sessions_toolset_moves() that changed this session. */
@@ -163,8 +167,10 @@ void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str lin
 
 /* Sets the enabled toolsets as stored (absent: none); copied.  Memory only. */
 void session_take_toolsets(struct session *s, struct str toolsets);
-/* Likewise its setup. */
+/* Likewise its setup, and `rules` with it. */
 void session_take_setup(struct session *s, struct str setup);
+/* This process has stored another setup (absent: none). */
+void sessions_setup_changed(struct sessions *s, struct str tenant, struct str id, struct str setup);
 /* The same for a change that is queued for the store now.  Call session_toolsets_write_done() once
  * for each. */
 void session_change_toolsets(struct session *s, struct str toolsets);

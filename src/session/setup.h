@@ -10,6 +10,7 @@
 #ifndef HOLDFAST_SESSION_SETUP_H
 #define HOLDFAST_SESSION_SETUP_H
 
+#include "base/error.h"
 #include "base/limits.h"
 #include "config/config.h"
 #include "json/bind.h"
@@ -33,7 +34,39 @@ struct session_setup {
 };
 /* Texts are in mem.  False: the text is not a set-up that this program has written. */
 must_check bool session_setup_parse(struct str json, struct arena *mem, struct session_setup *ret);
+/* The same on the heap, with its texts; NULL: it is not a set-up. */
+struct session_setup *session_setup_new(struct str json) must_check;
+void session_setup_free(const struct session_setup *s); /* NULL is fine */
 /* In mem; absent when the set-up says nothing. */
 struct str session_setup_write(const struct session_setup *s, struct arena *mem);
+
+/* A change by an administrator. */
+struct session_setup_change {
+    struct session_setup to; /* audit, audit_body and limits alone */
+    bool sets_audit, sets_audit_body, sets_limits;
+};
+extern const struct js_field session_setup_change_fields[]; /* for `to` */
+/* Applies the change to a set-up.  The client is told again when the record becomes complete anew.
+ * ERR_BAD_INPUT. */
+must_check bool session_setup_apply(const struct session_setup_change *change,
+                                    struct session_setup *s, struct error *err);
+bool session_setup_has_limits(const struct session_setup *s);
+/* A session counts requests, bytes and calls, but has no processes of its own. */
+must_check bool session_limits_check(const struct limits *l, struct error *err);
+
+/* How the bodies of a call are stored if its server says `of_server` (setup NULL: none).  A set-up
+ * makes the record complete where the server says redacted.  A server that stores digests or nothing
+ * is left as it is: that is the operator's word about this server. */
+static inline enum server_audit setup_audit_mode(const struct session_setup *s,
+                                                 enum server_audit of_server)
+{
+    bool is_complete = unlikely(s != NULL) && s->audit == SETUP_AUDIT_FULL;
+
+    return is_complete && of_server == AUDIT_REDACTED ? AUDIT_FULL : of_server;
+}
+static inline size_t setup_audit_body(const struct session_setup *s)
+{
+    return unlikely(s != NULL) && s->audit == SETUP_AUDIT_FULL ? s->audit_body : 0;
+}
 
 #endif

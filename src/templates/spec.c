@@ -123,11 +123,8 @@ bool template_spec_parse(struct str json, struct arena *mem, struct template_spe
         return error_set(
             err, ERR_BAD_INPUT,
             "\"audit_body\" needs \"audit\": \"full\"; add it, or leave audit_body out");
-    if (t.limits.of[LIMIT_CHILDREN].amount != LIMIT_UNSAID)
-        return error_set(err, ERR_BAD_INPUT,
-                         "\"limits.%s\" is a limit of a tenant or key, not of a session; leave it "
-                         "out",
-                         limit_name(LIMIT_CHILDREN));
+    if (!session_limits_check(&t.limits, err))
+        return false;
     *ret = t;
     return true;
 }
