@@ -21,7 +21,8 @@ struct api_services {
     struct upstreams *upstreams;
     struct pins *pins;
     struct audit *audit;
-    struct traces *traces; /* NULL inside of a command */
+    struct replays *replays; /* NULL inside of a command */
+    struct traces *traces;   /* NULL inside of a command */
     /* Why there is no keyring, in a command that changes things; unused otherwise. */
     struct error keyring_err;
     /* A secret of the configuration was set or removed; NULL: nobody uses them here. */

@@ -188,6 +188,9 @@ struct profile_config {
     size_t n_clients;
     struct str *context_keys; /* keys that clients may set in their sessions; empty: none */
     size_t n_context_keys;
+    /* Sessions that begin through the profile are recorded completely (session/setup.h). */
+    bool audit_full;
+    size_t audit_body; /* stored bytes of one body with audit_full; 0: limits.audit_body */
 };
 /* A client id and the keys of its toolsets.  "*" stands for all client ids without an entry. */
 struct client_config {

@@ -38,6 +38,7 @@ static const char *const era_names[] = {"auto", "legacy", "modern", NULL};
 static const char *const token_alg_names[] = {"RS256", "PS256", "ES256", "ES384",
                                               "EdDSA", "HS256", NULL};
 static const char *const mode_names[] = {"all", "search", "static", "dynamic", NULL};
+static const char *const profile_audit_names[] = {"redacted", "full", NULL};
 static const char *const permission_names[] = {"config", "proxy", NULL};
 static const char *const agent_names[] = {"read", "comment", "suggest", "write", NULL};
 
@@ -391,6 +392,22 @@ static const struct js_field profile_fields[] = {
      .help = "Client ids (mcp-client-id) that get only a part of the profile; * stands for all "
              "other clients. A client chooses its id itself, so this is not an access control."},
     {.name = "context", .kind = JS_BIND_OBJECT, .fields = context_fields},
+    {.name = "audit",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_switch,
+     OF_PROFILE(audit_full),
+     .names = profile_audit_names,
+     .default_text = "redacted",
+     .help = "full: the audit stores complete bodies of the sessions that begin through this "
+             "profile, where a server's own mode is redacted. The client is told."},
+    {.name = "audit_body",
+     .kind = JS_BIND_SIZE,
+     OF_PROFILE(audit_body),
+     .min = 0,
+     .max = MIB,
+     .default_text = "0",
+     .help = "How much of each body is stored with audit full, if more than limits.audit_body; "
+             "1KiB to 1MiB, or 0: as limits.audit_body."},
     {0},
 };
 

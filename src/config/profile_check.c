@@ -6,6 +6,7 @@
 #include "config/config_impl.h"
 
 #define SHOWN 64
+#define AUDIT_BODY_MIN 1024
 
 /* A position in the file: a profile or toolset, its key (NULL: the object itself), an entry
  * there. */
@@ -171,6 +172,7 @@ static bool check_profile(const struct js_binding *b, const struct profile_confi
     struct place itself = {"profiles", NULL, NULL, p->name, SIZE_MAX};
     struct place allow = {"profiles", "policy", "allow", p->name, 0};
     struct place deny = {"profiles", "policy", "deny", p->name, 0};
+    struct place body = {"profiles", "audit_body", NULL, p->name, SIZE_MAX};
 
     if (p->mode == PROFILE_DYNAMIC && p->n_toolset_keys == 0)
         return js_bind_fault(
@@ -181,6 +183,16 @@ static bool check_profile(const struct js_binding *b, const struct profile_confi
         return js_bind_fault(b, place_find(b, &itself), err,
                              "profile \"%.*s\" takes permissions from a proxy and has no "
                              "\"toolsets\" to permit; name some",
+                             STR_ARG(p->name));
+    if (p->audit_body && p->audit_body < AUDIT_BODY_MIN)
+        return js_bind_fault(b, place_find(b, &body), err,
+                             "\"audit_body\" of profile \"%.*s\" is %d bytes at least, or 0: as "
+                             "limits.audit_body",
+                             STR_ARG(p->name), AUDIT_BODY_MIN);
+    if (p->audit_body && !p->audit_full)
+        return js_bind_fault(b, place_find(b, &body), err,
+                             "\"audit_body\" of profile \"%.*s\" needs \"audit\": \"full\"; add "
+                             "it, or leave audit_body out",
                              STR_ARG(p->name));
     return check_keys(b, p, p->allow, p->n_allow, allow, err) &&
            check_keys(b, p, p->deny, p->n_deny, deny, err) && check_clients(b, p, err);

@@ -60,6 +60,11 @@ void exchange_start(struct services *sv, const struct arrival *a)
         transport_ref(a->transport);
         x->transport = a->transport;
     }
+    if (a->session) {
+        session_ref(a->session);
+        x->session = a->session;
+        x->is_session_given = true;
+    }
     deadline_init(&x->slow, NULL);
     buf_init(&x->out, 64u * 1024 * 1024);
     x->came_late = sv->front->closing || (sv->front->draining && !x->http);

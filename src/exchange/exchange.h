@@ -81,6 +81,7 @@ struct exchange {
     struct str path_key;
     struct transport *transport;
     struct session *session;
+    bool is_session_given; /* the session came with the arrival: nothing in the request names one */
     struct upstream *up;
     struct catalog *catalog;
     struct catalog_want want;

@@ -12,6 +12,7 @@
 #include "http/server.h"
 
 struct exchange;
+struct session;
 struct transport;
 struct services;
 
@@ -32,6 +33,9 @@ struct outlet {
     /* Sends the reply: x->status, x->headers, x->out.  The caller does not touch x afterwards; its
      * memory may be freed. */
     void (*finish)(struct exchange *x);
+    /* May be NULL.  The reply is written.  For a receiver that needs the server's own bytes:
+     * x->call, if there is one, is over and lives until this returns.  finish() follows. */
+    void (*answered)(struct exchange *x);
     /* May be NULL.  The answer is slow.  An outlet that can make its connection resumable does so
      * now. */
     void (*slow)(struct exchange *x);
@@ -70,8 +74,11 @@ struct arrival {
     const struct principal *who;
     const struct refusal *refused; /* the front has refused the caller; or NULL */
     struct transport *transport;   /* the exchange takes a reference; or NULL */
-    struct str key;                /* a session name from /mcp/messages?session_id=; or absent */
-    const char *transport_id;      /* for the transport that initialize makes; NULL: a new id */
+    /* The session of the request, which then names no other; the exchange takes a reference.  NULL:
+     * the session step finds it. */
+    struct session *session;
+    struct str key;           /* a session name from /mcp/messages?session_id=; or absent */
+    const char *transport_id; /* for the transport that initialize makes; NULL: a new id */
     /* The channel's session name, used when nothing else names a session; or absent. */
     struct str channel;
     bool channel_resumes; /* … and that of the session of its transport */

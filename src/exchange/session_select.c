@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "identity/connection.h"
 #include "session/profile_context.h"
+#include "session/setup.h"
 #include "session/token.h"
 
 #define NAME_LOGGED 128 /* bytes */
@@ -130,9 +131,12 @@ enum step_result exchange_find_transport(struct exchange *x)
     return take_transport(x);
 }
 
-/* True when only an argument can name the session of this request. */
+/* True when only an argument can name the session of this request.  Where the session is given,
+ * such an argument is dropped. */
 static bool carries_nothing(const struct exchange *x)
 {
+    if (unlikely(x->is_session_given))
+        return true;
     return !x->transport && !x->session && !x->channel.p && !x->key.p &&
            !carrier_in_meta(x->caller.config, &x->msg, x->mem).name.p &&
            !carrier_in_headers(x->caller.config, x->head, x->mem).name.p;
@@ -190,6 +194,15 @@ struct str exchange_client(const struct exchange *x)
     return t->client.n ? t->client : STR_NONE;
 }
 
+/* The profile records its sessions completely. */
+static void set_up(struct exchange *x)
+{
+    const struct session_setup setup = {.audit = SETUP_AUDIT_FULL,
+                                        .audit_body = x->profile->audit_body};
+
+    session_take_setup(x->session, session_setup_write(&setup, x->mem));
+}
+
 static enum step_result session_create(struct exchange *x, enum session_origin origin,
                                        struct str carrier, struct str key)
 {
@@ -208,6 +221,8 @@ static enum step_result session_create(struct exchange *x, enum session_origin o
         .context_mac = x->context ? x->context->mac : NULL,
     };
     x->session = session_new(x->sv->sessions, &args);
+    if (x->profile && x->profile->audit_full)
+        set_up(x);
     log_debug("session begun", LS("session_id", x->session->handle), LS("carrier", carrier));
     return STEP_NEXT;
 }
@@ -469,12 +484,20 @@ enum step_result exchange_select_profile_session(struct exchange *x, bool only_l
     return result;
 }
 
+/* Whatever session the arguments name, they mean this one. */
+static enum step_result take_given_session(struct exchange *x, struct str named)
+{
+    if (named.p && x->builtin)
+        x->session_named = NAMED_FOUND;
+    return STEP_NEXT;
+}
+
 enum step_result exchange_select_session(struct exchange *x)
 {
     struct str named = named_handle(x);
     const struct catalog_item *tool = x->item =
         x->method->service == SERVE_CALL ? catalog_tool(x->catalog, x->tool) : NULL;
-    bool is_named = named.p && x->session_named == NAMED_NONE;
+    bool is_named = named.p && x->session_named == NAMED_NONE && !x->is_session_given;
     enum step_result result;
 
     if (upstream_config(x->up)->kind == SERVER_BUILTIN)
@@ -482,7 +505,9 @@ enum step_result exchange_select_session(struct exchange *x)
     if (!x->injects)
         x->injects =
             tool && !tool->owns_session_id && exchange_injects_handles(x, x->up, x->catalog);
-    if (is_named && tool && (x->builtin || x->injects))
+    if (unlikely(x->is_session_given))
+        result = take_given_session(x, named);
+    else if (is_named && tool && (x->builtin || x->injects))
         result = session_from_argument(x, named);
     else
         result = session_from_any(x);

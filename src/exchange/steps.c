@@ -242,5 +242,7 @@ static void exchange_finish(struct exchange *x)
     measure_exchange(x);
     exchange_end_trace(x);
     caller_spend(&x->caller, x->out.n);
+    if (unlikely(x->outlet->answered != NULL))
+        x->outlet->answered(x);
     exchange_end(x);
 }

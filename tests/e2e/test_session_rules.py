@@ -81,6 +81,23 @@ def message_of(client, name, size):
 
 
 @ERAS
+@pytest.mark.parametrize('tool', ['sample__echo', 'run'])
+def test_profile__records_its_sessions_completely_and_no_others(rest, modern, tool):
+    api = rest(settings={'profiles': {'kept': {'audit': 'full', 'audit_body': '64KiB', 'mode': 'all' if tool != 'run' else 'search'}, 'other': {}}})
+    hf = api.holdfast
+    text = 'password=hunter2 ' + 'x' * 30_000
+    arguments = {'message': text} if tool != 'run' else {'tool': 'sample__echo', 'parameters': {'message': text}}
+    client = client_of(hf, modern, '/mcp/p/kept')
+    first = client.call(tool, arguments, meta={'session_id': 'window-1'})
+    assert told(first) == {'audit': 'full', 'audit_body': 65536}
+    assert told(client.call(tool, arguments, meta={'session_id': 'window-1'})) is None
+    other = client_of(hf, modern, '/mcp/p/other')
+    assert told(echo(other, 'window-2', text, 'sample__echo')) is None
+    stored = [json.loads(e['body']) for e in events(hf) if e['kind'] == 'outcome']
+    assert [text in json.dumps(b) for b in stored] == [True, True, False]
+
+
+@ERAS
 def test_audit_body__at_its_size_whole_and_one_past_cut(rest, modern):
     api = rest()
     hf = api.holdfast

@@ -701,6 +701,10 @@ TEST(test_config__a_dynamic_profile_needs_toolsets_and_a_policy_names_its_own)
         {"\"clients\": {\"c\": {}}", "toolsets"},
         {"\"policy\": {\"max_active\": 65}", "max_active"},
         {"\"policy\": {\"max_active\": -1}", "max_active"},
+        {"\"audit\": \"none\"", "\"audit\" must be"},
+        {"\"audit_body\": 2048", "needs \"audit\": \"full\""},
+        {"\"audit\": \"full\", \"audit_body\": 1023", "1024 bytes at least"},
+        {"\"audit\": \"full\", \"audit_body\": 1048577", "audit_body"},
     };
     char text[512];
 
@@ -719,6 +723,13 @@ TEST(test_config__a_dynamic_profile_needs_toolsets_and_a_policy_names_its_own)
         "\"clients\": {\"Ann's IDE\": {\"toolsets\": [\"t\"]}}}}}}");
     assert_int_equal(config->profiles[0].max_active, 64);
     assert_str(config->profiles[0].clients[0].id, "Ann's IDE");
+    assert_false(config->profiles[0].audit_full);
+    done();
+    accepted(
+        "{\"holdfast\": {\"profiles\": {\"p\": {\"audit\": \"full\", \"audit_body\": \"1MiB\"}, "
+        "\"q\": {\"audit\": \"full\", \"audit_body\": 1024}}}}");
+    assert_true(config->profiles[0].audit_full);
+    assert_int_equal(config->profiles[0].audit_body, 1 << 20);
     done();
 }
 
