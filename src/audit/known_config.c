@@ -4,7 +4,7 @@
 #include "audit/known.h"
 
 #include "base/arena.h"
-#include "config/config.h"
+#include "config/sinks.h"
 
 /* For a value with placeholders, adds the text around them and their defaults.  The values that a
  * session fills in are added with the session's link. */
@@ -43,6 +43,11 @@ static void add_config(struct known *k, const struct config *c, struct arena *me
     }
     if (c->otlp)
         add_pairs(k, "header", c->otlp->name, c->otlp->headers, c->otlp->n_headers, mem);
+    for (size_t i = 0; i < c->n_sinks; i++) {
+        const struct server_config *s = &c->sinks[i].target;
+        add_pairs(k, "header", s->name, s->headers, s->n_headers, mem);
+        known_add(k, s->secret, arena_printf(mem, "secret of %.*s", STR_ARG(s->name)));
+    }
     for (size_t i = 0; i < c->n_secrets; i++)
         known_add(k, c->secrets[i].value,
                   arena_printf(mem, "secret %.*s", STR_ARG(c->secrets[i].name)));

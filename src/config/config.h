@@ -65,6 +65,7 @@ struct server_config {
     bool is_outward; /* no server, but an address that Holdfast itself sends to */
     struct config_pair *headers;
     size_t n_headers;
+    struct str secret; /* of an address outside: the key that signs requests; absent: none */
     struct str tls_ca; /* absent: the authorities of the system */
     /* The service of the stored credential to send; absent: no credential. */
     struct str credential_service;
@@ -191,6 +192,8 @@ struct profile_config {
     /* Sessions that begin through the profile are recorded completely (session/setup.h). */
     bool audit_full;
     size_t audit_body; /* stored bytes of one body with audit_full; 0: limits.audit_body */
+    /* "NAME" or "NAME@VERSION": the template of sessions that begin on this profile; absent: none */
+    struct str template;
 };
 /* A client id and the keys of its toolsets.  "*" stands for all client ids without an entry. */
 struct client_config {
@@ -198,6 +201,8 @@ struct client_config {
     struct str *toolsets;
     size_t n_toolsets;
 };
+
+struct sink_config; /* config/sinks.h */
 
 /* The path and digest of a configuration file; they distinguish the files of two projects. */
 struct config_identity {
@@ -223,6 +228,8 @@ struct config {
     /* The collector of traces; NULL: traces are off.  Of a server entry it has the name, url,
      * headers, tls_ca, the secrets, their refusal, and the definition. */
     struct server_config *otlp;
+    struct sink_config *sinks;
+    size_t n_sinks;
     struct str *origins;
     size_t n_origins;
     struct str *trusted_proxies;

@@ -55,6 +55,7 @@ struct context_placeholders {
 struct reading {
     struct config *config;
     struct str server; /* the entry being read, for messages; absent outside of entries */
+    bool is_outward;   /* it is no server, but an address outside */
     size_t expanded;   /* bytes of values that contained a variable */
     bool is_for_edit;  /* as in struct config_source */
     /* The last value with a variable that stays as it is written; NULL: there is none. */
@@ -104,6 +105,22 @@ must_check bool profiles_finish(const struct js_binding *b, struct error *err);
 /* outward.c: addresses outside that Holdfast itself sends to. */
 bool option_read_otlp(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
                       void *place, struct error *err);
+/* Reads the object of an address outside into *s, and into what follows it in a larger struct: the
+ * offsets of f->fields count from s. */
+must_check bool outward_read(const struct js_binding *b, const struct js_field *f,
+                             const struct js_node *v, struct str name, struct server_config *s,
+                             struct error *err);
+/* sinks.c */
+bool option_read_sinks(const struct js_binding *b, const struct js_field *f,
+                       const struct js_node *v, void *place, struct error *err);
+bool option_read_sink_name(const struct js_binding *b, const struct js_field *f,
+                           const struct js_node *v, void *place, struct error *err);
+bool option_read_sink_url(const struct js_binding *b, const struct js_field *f,
+                          const struct js_node *v, void *place, struct error *err);
+bool option_read_sink_path(const struct js_binding *b, const struct js_field *f,
+                           const struct js_node *v, void *place, struct error *err);
+bool option_read_sink_secret(const struct js_binding *b, const struct js_field *f,
+                             const struct js_node *v, void *place, struct error *err);
 /* Calls fn for each server and each address outside. */
 void config_each_target(struct config *c, void (*fn)(void *arg, struct server_config *s),
                         void *arg);

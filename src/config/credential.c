@@ -96,10 +96,10 @@ void credential_note_literal(const struct js_binding *b, struct str name, const 
     if (r->config->literal_secret.p || raw.n <= 2 || memmem(raw.p, raw.n, "${", 2) ||
         !credential_is_named(name))
         return;
-    r->config->literal_secret = r->server.p
-                                    ? arena_printf(b->mem, "\"%.*s\" of the server \"%.*s\"",
-                                                   STR_ARG(name), STR_ARG(r->server))
-                                    : arena_printf(b->mem, "\"%.*s\"", STR_ARG(name));
+    r->config->literal_secret =
+        r->server.p ? arena_printf(b->mem, "\"%.*s\" of %s\"%.*s\"", STR_ARG(name),
+                                   r->is_outward ? "" : "the server ", STR_ARG(r->server))
+                    : arena_printf(b->mem, "\"%.*s\"", STR_ARG(name));
 }
 
 void credential_check_mode(struct config *c, unsigned mode)

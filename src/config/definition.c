@@ -62,6 +62,7 @@ void definition_compute(struct server_config *s)
     put_text(&out, s->url);
     put_number(&out, s->sse);
     put_pairs(&out, s->headers, s->n_headers);
+    put_text(&out, s->secret);
     put_text(&out, s->tls_ca);
     put_text(&out, s->credential_service);
     put_text(&out, s->credential_as);

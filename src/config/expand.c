@@ -70,7 +70,10 @@ static bool fault(const struct js_binding *b, const struct js_node *v, struct er
 
     buf_init(&shown, SIZE_MAX);
     log_escape(&shown, about, VARIABLE_MAX);
-    if (server.p)
+    if (server.p && reading_of(b)->is_outward)
+        js_bind_fault(b, v, err, "\"%.*s\": %.*s %s", STR_ARG(server), STR_ARG(buf_str(&shown)),
+                      what);
+    else if (server.p)
         js_bind_fault(b, v, err, "server \"%.*s\": %.*s %s", STR_ARG(server),
                       STR_ARG(buf_str(&shown)), what);
     else

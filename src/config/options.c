@@ -6,6 +6,7 @@
  * A row with `data` set is an option that this version does not use yet.  Its shape is checked, and
  * a note names it. */
 #include "config/config_impl.h"
+#include "config/sinks.h"
 
 #define SECOND 1000LL
 #define MINUTE (60 * SECOND)
@@ -408,6 +409,11 @@ static const struct js_field profile_fields[] = {
      .default_text = "0",
      .help = "How much of each body is stored with audit full, if more than limits.audit_body; "
              "1KiB to 1MiB, or 0: as limits.audit_body."},
+    {.name = "template",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_program,
+     OF_PROFILE(template),
+     .help = "Template of sessions that begin on this profile: NAME, or NAME@VERSION."},
     {0},
 };
 
@@ -487,6 +493,102 @@ static const struct js_field otlp_fields[] = {
      .read = option_read_server_tls,
      .fields = server_tls_fields,
      .help = "How the certificate of an https:// collector is checked, as for servers."},
+    {0},
+};
+
+#define OF_SINK(member) .offset = offsetof(struct sink_config, member)
+#define SINK_WORDS(key, text)                                                                      \
+    {                                                                                              \
+        .name = #key, .kind = JS_BIND_CUSTOM, .read = option_read_audience, OF_SINK(key.items),    \
+        .count_offset = offsetof(struct sink_config, key.n), .max_items = 32, .help = text         \
+    }
+static const char *const sink_type_names[] = {"file", "webhook", "syslog", NULL};
+static const char *const sink_from_names[] = {"now", "start", NULL};
+
+static const struct js_field sink_filter_fields[] = {
+    SINK_WORDS(types, "Types of events, such as [\"outcome\"]."),
+    SINK_WORDS(session, "Ids of sessions."),
+    SINK_WORDS(server, "Names of servers."),
+    SINK_WORDS(tool, "Names of tools, alone or as server__tool."),
+    SINK_WORDS(outcome, "Outcomes, such as [\"error\", \"timeout\"]. Only events with an outcome "
+                        "pass then."),
+    {0},
+};
+
+static const struct js_field sink_fields[] = {
+    {.name = "name",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_sink_name,
+     OF_SINK(name),
+     .required = true,
+     .help = "Name of the sink. Its position in the events is stored under this name, so a renamed "
+             "sink is a new one."},
+    {.name = "type",
+     .kind = JS_BIND_ENUM,
+     OF_SINK(type),
+     .names = sink_type_names,
+     .required = true,
+     .help = "Receiver of the events: a file of JSON lines, a signed webhook, or a syslog server."},
+    {.name = "url",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_sink_url,
+     OF_SINK(target.url),
+     .help = "Address of a webhook (https://), or of a syslog server (tls://HOST:PORT or "
+             "tcp://HOST:PORT)."},
+    {.name = "path",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_sink_path,
+     OF_SINK(path),
+     .help = "Full path of the file; ~/ is the home directory. It is created with mode 0600."},
+    {.name = "headers",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_headers,
+     OF_SINK(target.headers),
+     .count_offset = offsetof(struct sink_config, target.n_headers),
+     .help = "Headers sent to the webhook, for instance with its key as ${secret:NAME}."},
+    {.name = "secret",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_sink_secret,
+     OF_SINK(target.secret),
+     .help = "Key of at least 16 bytes that signs the requests to the webhook, as ${secret:NAME}."},
+    {.name = "tls",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_server_tls,
+     .fields = server_tls_fields,
+     .help = "How the certificate of the receiver is checked, as for servers."},
+    {.name = "filter", .kind = JS_BIND_OBJECT, .fields = sink_filter_fields},
+    {.name = "tenants",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_tenant_names,
+     OF_SINK(tenants),
+     .count_offset = offsetof(struct sink_config, n_tenants),
+     .max_items = 256,
+     .help = "Tenants whose events are sent. Default: all, and Holdfast's own events."},
+    {.name = "bodies",
+     .kind = JS_BIND_BOOL,
+     OF_SINK(bodies),
+     .default_text = "false",
+     .help = "Send arguments and results too, as far as the audit stores them."},
+    {.name = "from",
+     .kind = JS_BIND_ENUM,
+     OF_SINK(from),
+     .names = sink_from_names,
+     .default_text = "now",
+     .help = "Where a new sink begins: with the events from now on, or with the oldest event."},
+    {.name = "max_size",
+     .kind = JS_BIND_SIZE,
+     OF_SINK(max_size),
+     .min = 4 * KIB,
+     .max = 1024 * 1024 * MIB,
+     .default_text = "100MiB",
+     .help = "Size of the file at which it is rotated: renamed to PATH.1, PATH.1 to PATH.2 …"},
+    {.name = "keep",
+     .kind = JS_BIND_UINT,
+     OF_SINK(keep),
+     .min = 0,
+     .max = 1000,
+     .default_text = "5",
+     .help = "Rotated files that stay; older ones are deleted."},
     {0},
 };
 
@@ -587,6 +689,12 @@ const struct js_field option_fields[] = {
      .fields = otlp_fields,
      AT(otlp),
      .help = "Send a trace of every request to a collector of OpenTelemetry."},
+    {.name = "sinks",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_sinks,
+     .fields = sink_fields,
+     LIST(sinks),
+     .help = "Send the events of the audit to receivers outside."},
     {.name = "carriers", .kind = JS_BIND_OBJECT, .fields = carrier_fields},
     {.name = "session", .kind = JS_BIND_OBJECT, .fields = session_fields},
     {.name = "tenants",

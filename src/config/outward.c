@@ -2,6 +2,7 @@
 /* Addresses outside that Holdfast itself sends to, such as a collector of traces.  Each is read like
  * the entry of a server with a url, so its headers take variables and secrets in the same way. */
 #include "config/config_impl.h"
+#include "config/sinks.h"
 
 /* Values are filled per session only for servers. */
 static bool check_placeholders(const struct js_binding *b, const struct js_node *v,
@@ -25,20 +26,20 @@ static void note_clear_text(struct reading *r, const struct server_config *s)
                      STR_ARG(s->headers[i].name), STR_ARG(s->name));
 }
 
-static bool read_outward(const struct js_binding *b, const struct js_field *f,
-                         const struct js_node *v, struct str name, struct server_draft *ret,
-                         struct error *err)
+bool outward_read(const struct js_binding *b, const struct js_field *f, const struct js_node *v,
+                  struct str name, struct server_config *s, struct error *err)
 {
     struct reading *r = reading_of(b);
-    struct server_config *s = &ret->server;
 
-    *ret = (struct server_draft){.server = {.name = name, .kind = SERVER_HTTP, .is_outward = true}};
+    *s = (struct server_config){.name = name, .kind = SERVER_HTTP, .is_outward = true};
     r->server = name;
+    r->is_outward = true;
     r->secrets = NULL;
     r->n_secrets = 0;
-    js_bind_defaults(f->fields, ret, b->mem);
-    bool ok = js_bind(b, v, f->fields, ret, err) && check_placeholders(b, v, s, err);
+    js_bind_defaults(f->fields, s, b->mem);
+    bool ok = js_bind(b, v, f->fields, s, err) && check_placeholders(b, v, s, err);
     r->server = STR_NONE;
+    r->is_outward = false;
     s->secrets = r->secrets;
     s->n_secrets = r->n_secrets;
     if (!ok)
@@ -54,7 +55,7 @@ bool option_read_otlp(const struct js_binding *b, const struct js_field *f, cons
 {
     struct server_draft draft;
 
-    if (!read_outward(b, f, v, STR("otlp"), &draft, err))
+    if (!outward_read(b, f, v, STR("otlp"), &draft.server, err))
         return false;
     struct server_config *s = arena_new_of(b->mem, struct server_config);
     *s = draft.server;
@@ -68,4 +69,6 @@ void config_each_target(struct config *c, void (*fn)(void *arg, struct server_co
         fn(arg, &c->servers[i]);
     if (c->otlp)
         fn(arg, c->otlp);
+    for (size_t i = 0; i < c->n_sinks; i++)
+        fn(arg, &c->sinks[i].target);
 }

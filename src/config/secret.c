@@ -5,6 +5,7 @@
  * replaces them.  A secret that is missing, or does not fit its place, refuses the one server that
  * uses it: other servers and the gateway are not affected. */
 #include "config/config_impl.h"
+#include "config/sinks.h"
 
 #define USES_MAX 256 /* in one server */
 
@@ -58,7 +59,7 @@ const char *secret_note(const struct js_binding *b, const struct js_node *v, str
         return "has an invalid name; a name has 1 to 200 letters, digits and . _ -";
     if (!r->server.p)
         return "cannot be used here; use it in \"env\", \"headers\", \"args\" and \"url\" of a "
-               "server, in \"otlp\", or write ${credential:NAME}";
+               "server, in \"otlp\" and \"sinks\", or write ${credential:NAME}";
     if (is_noted(r, use.name))
         return NULL;
     if (r->n_secrets == USES_MAX)
@@ -251,6 +252,21 @@ static void replace_url(struct resolving *r)
                arena_printf(r->config->mem, "with its secret \"url\" %s", complaint));
 }
 
+static void replace_signing_key(struct resolving *r)
+{
+    struct server_config *s = r->server;
+    struct str before = s->secret;
+
+    if (!secret_has_reference(before))
+        return;
+    replace(r, &s->secret, NULL);
+    if (s->secret.n < CONFIG_SINK_SECRET_MIN)
+        refuse(r, place_in(s, before),
+               arena_printf(r->config->mem,
+                            "the secret is shorter than %d bytes; a signing key must be longer",
+                            CONFIG_SINK_SECRET_MIN));
+}
+
 static void resolve_server(struct resolving *r)
 {
     struct server_config *s = r->server;
@@ -262,6 +278,7 @@ static void resolve_server(struct resolving *r)
         replace(r, &s->args[i], NULL);
     replace_headers(r);
     replace_url(r);
+    replace_signing_key(r);
     definition_compute(s);
 }
 

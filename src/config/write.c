@@ -3,6 +3,7 @@
  * value.  Parsing the output gives the same configuration, except for masked secrets.  The built-in
  * sample is left out, because it exists only when no server is configured. */
 #include "config/config_impl.h"
+#include "config/sinks.h"
 
 #include "config/limits.h"
 #include "json/write.h"
@@ -303,6 +304,28 @@ static void write_outward(struct js_writer *w, const struct js_field *f, const v
     js_object_end(w);
 }
 
+static void write_sinks(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    write_objects(w, f, place, sizeof(struct sink_config));
+}
+
+static void write_sink_url(struct js_writer *w, const struct js_field *f, const void *place)
+{
+    if (str_starts(*(const struct str *)place, STR("http")))
+        write_url(w, f, place);
+    else
+        write_field_string(w, f, place);
+}
+
+/* The name of a secret is shown, its value is not. */
+static void write_signing_key(struct js_writer *w, const struct js_field *f unused_arg,
+                              const void *place)
+{
+    struct str text = *(const struct str *)place;
+
+    js_string(w, text.n && secret_reference_length(text) == text.n ? text : STR(MASK));
+}
+
 /* Writers of the values that the readers of options.c store; other readers store nothing. */
 static const struct writer {
     js_bind_read read;
@@ -347,6 +370,11 @@ static const struct writer {
     {option_read_name, IS_STRING, write_field_string},
     {option_read_secret, IS_STRING, write_mask},
     {option_read_otlp, IS_POINTER, write_outward},
+    {option_read_sinks, IS_LIST, write_sinks},
+    {option_read_sink_name, IS_STRING, write_field_string},
+    {option_read_sink_url, IS_STRING, write_sink_url},
+    {option_read_sink_path, IS_STRING, write_field_string},
+    {option_read_sink_secret, IS_STRING, write_signing_key},
     {option_read_limit, IS_ALWAYS, write_limit},
     {option_read_limits, IS_ALWAYS, write_limits},
 };

@@ -80,7 +80,7 @@ TEST(test_expand__faults_name_place_server_and_variable)
         {"{\"holdfast\":{\"listen\":\"${input:token}\"}}",
          "h.json:1:23: ${input:token} cannot be used here; use it in \"env\", \"headers\", "
          "\"args\" "
-         "and \"url\" of a server, in \"otlp\", or write ${credential:NAME}"},
+         "and \"url\" of a server, in \"otlp\" and \"sinks\", or write ${credential:NAME}"},
         {"{\"holdfast\":{\"listen\":\"${command:token}\"}}",
          "h.json:1:23: ${command:token} is a command of an editor; write its result, or "
          "${env:NAME}"},
