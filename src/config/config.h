@@ -149,9 +149,10 @@ struct tenant_config {
 enum docs_agent { AGENT_READ, AGENT_COMMENT, AGENT_SUGGEST, AGENT_WRITE };
 struct folder_config {
     struct str name, path;
-    int agent;           /* enum docs_agent */
-    size_t history;      /* maximum size in bytes of one document's history */
-    struct str *tenants; /* tenants that may use the folder; empty: all tenants */
+    int agent;               /* enum docs_agent */
+    size_t history;          /* maximum size in bytes of one document's history */
+    int64_t history_keep_ms; /* how long replaced texts stay; 0: for ever */
+    struct str *tenants;     /* tenants that may use the folder; empty: all tenants */
     size_t n_tenants;
     struct str at; /* "FILE:LINE:COLUMN" of its path */
 };

@@ -457,6 +457,14 @@ static const struct js_field docs_fields[] = {
      .default_text = "32MiB",
      .help = "Size of the history of one document in the database. Beyond it the oldest revisions "
              "are deleted."},
+    {.name = "history_keep",
+     .kind = JS_BIND_DURATION,
+     OF_FOLDER(history_keep_ms),
+     .min = DAY,
+     .max = 3650 * DAY,
+     .help = "How long the history has the text of a revision after another text replaced it. Then "
+             "the text is deleted; the list of revisions, their authors and decisions stay. "
+             "Default: for ever, within \"history\"."},
     {.name = "tenants",
      .kind = JS_BIND_STRINGS,
      OF_FOLDER(tenants),

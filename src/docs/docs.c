@@ -56,6 +56,7 @@ void docs_stop(struct docs *d)
     for (size_t i = 0; d->set && i < d->set->n; i++)
         keep_unwatch(d->set->folders[i]);
     late_stop(d);
+    age_stop(d);
     struct pool *pools[] = {d->files, d->changes, d->find, d->search};
     d->files = d->changes = d->find = d->search = NULL;
     for (size_t i = 0; i < countof(pools); i++)
@@ -68,6 +69,7 @@ void docs_free(struct docs *d)
     if (!d)
         return;
     late_free(d);
+    age_free(d);
     keep_free(d);
     set_unref(d->set);
     if (d->index)

@@ -35,7 +35,8 @@ struct docs_lines;
 struct docs_folder {
     struct str name;
     enum docs_agent agent;
-    int64_t history_max; /* bytes of one document's history; 0: no limit */
+    int64_t history_max;     /* bytes of one document's history; 0: no limit */
+    int64_t history_keep_ms; /* how long replaced texts stay; 0: for ever */
     struct vault *vault;
 };
 

@@ -62,6 +62,7 @@ struct docs {
     unsigned index_made; /* for index_is_empty_again() */
     int64_t listed_ms;   /* time of the last periodic listing of all folders */
     bool checking;       /* a check for replaced folders is running */
+    struct doc_age *age; /* NULL: no folder has ever had a history_keep */
     bool stopping;
     atomic_bool stop; /* polled by workers */
 };
@@ -122,6 +123,11 @@ bool late_has(const struct docs *d, struct str staged);
 void late_start(struct docs *d);
 void late_stop(struct docs *d);
 void late_free(struct docs *d);
+
+/* age.c: deletes old texts of the history. */
+void age_apply(struct docs *d, const struct config *config);
+void age_stop(struct docs *d);
+void age_free(struct docs *d); /* after lanes_free() */
 
 /* keep.c: keeps the index up to date with the files. */
 void keep_folder(struct docs *d, struct open_folder *f);                /* the folder must be listed

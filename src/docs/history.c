@@ -38,6 +38,12 @@ static bool look_revision(struct docs_call *c, struct store *store, struct error
         return error_set(err, ERR_NOT_FOUND,
                          "There is no revision %lld of this document; its history names them",
                          (long long)c->revision);
+    if (!c->revisions->content.p)
+        return error_set(err, ERR_NOT_FOUND,
+                         "The text of revision %lld was deleted: another text replaced it longer "
+                         "ago than history_keep of the folder \"%.*s\"; the history says which "
+                         "texts are stored",
+                         (long long)c->revisions->revision, STR_ARG(c->place.folder->name));
     return true;
 }
 
@@ -91,8 +97,8 @@ static struct lines_part *part_of(struct docs_lines *l, struct store *store, str
         return i < l->n ? &l->parts[i] : NULL;
     if (!store_document_revision(store, c->document.id, revision, l->mem, &row, err))
         return NULL;
-    if (!row)
-        return NULL;
+    if (!row || !row->content.p)
+        return NULL; /* deleted; its lines count as unread */
     numbers[i] = revision;
     l->parts[i].content = row->content;
     l->n++;

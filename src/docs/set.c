@@ -65,7 +65,8 @@ static struct open_folder *find(const struct docs_set *s, struct str name)
 static bool is_same(const struct open_folder *f, const struct folder_config *c)
 {
     bool same = str_eq(f->root, c->path) && (int)f->shown.agent == c->agent &&
-                f->shown.history_max == (int64_t)c->history && f->n_tenants == c->n_tenants;
+                f->shown.history_max == (int64_t)c->history &&
+                f->shown.history_keep_ms == c->history_keep_ms && f->n_tenants == c->n_tenants;
 
     for (size_t i = 0; i < c->n_tenants && same; i++)
         same = str_eq(f->tenants[i], c->tenants[i]);
@@ -93,6 +94,7 @@ static struct open_folder *folder_open(struct docs *d, const struct folder_confi
     f->shown = (struct docs_folder){.name = arena_dup(f->mem, c->name),
                                     .agent = (enum docs_agent)c->agent,
                                     .history_max = (int64_t)c->history,
+                                    .history_keep_ms = c->history_keep_ms,
                                     .vault = vault};
     f->root = arena_dup(f->mem, c->path);
     f->n_tenants = c->n_tenants;
@@ -168,6 +170,7 @@ void docs_apply(struct docs *d, const struct config *config)
         if (!fresh->folders[i]->is_current)
             folder_began(d, fresh->folders[i]);
     set_unref(old);
+    age_apply(d, config);
 }
 
 /* Replaces one folder in the newest set. */
@@ -198,6 +201,7 @@ static void folder_reopen(struct docs *d, struct open_folder *f)
                               .path = f->root,
                               .agent = (int)f->shown.agent,
                               .history = (size_t)f->shown.history_max,
+                              .history_keep_ms = f->shown.history_keep_ms,
                               .tenants = f->tenants,
                               .n_tenants = f->n_tenants};
     struct open_folder *fresh;

@@ -36,6 +36,7 @@ static void write_revision(struct js_writer *w, const struct docs_request *q,
         arena_printf(q->mem, "%.*s/%.*s", STR_ARG(q->call.place.folder->name), STR_ARG(r->path)));
     js_kv_int(w, "size", r->size);
     js_kv_string(w, "etag", docs_tag(r->sha256, tag));
+    js_kv_bool(w, "has_text", r->has_text);
     if (with_content)
         js_kv_string(w, "content", r->content.p ? r->content : STR(""));
     js_object_end(w);
@@ -111,8 +112,15 @@ void api_list_revisions(struct api_call *c)
 
 /* One revision. */
 
+/* A caller who may not use the document gets the same answer as for an unknown one. */
 static void refuse_revision(struct docs_request *q)
 {
+    const struct docs_call *call = &q->call;
+
+    if (call->n_revisions && !call->revisions->content.p) {
+        docs_request_refuse(q, ERR_NOT_FOUND, "text not stored", call->err.text, STR_NONE);
+        return;
+    }
     docs_request_refuse(q, ERR_NOT_FOUND, "revision not found",
                         "There is no such document that you may use, or it has no such revision; "
                         "see its history.",

@@ -231,6 +231,8 @@ static const struct api_member docs_revision_members[] = {
     MEMBER_PATH,
     MEMBER_SIZE,
     MEMBER_ETAG,
+    {"has_text", "boolean", NULL, true, NULL, NULL,
+     "Whether the text is stored. `history_keep` of the folder deletes replaced texts."},
     {"content", "string", NULL, false, NULL, NULL, "Text of the revision; not in lists."},
     {0},
 };

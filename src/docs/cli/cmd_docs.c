@@ -146,6 +146,8 @@ static bool add_revision(void *arg, const struct js_doc *doc, const struct js_no
     add_cell(c, member(doc, row, "kind", c), 9);
     add_cell(c, member(doc, row, "author", c), 16);
     add_cell(c, member(doc, row, "reason", c), 0);
+    if (js_type_is(js_get(doc, row, STR("has_text")), JS_FALSE))
+        buf_addz(&c->out, " (text deleted)");
     end_row(c);
     return true;
 }

@@ -103,9 +103,15 @@ static void revision_add(struct memory_store *s, const struct revision_row *made
     row->revision = ++document->revision;
     row->path = document->path;
     row->size = (int64_t)row->content.n;
+    row->has_text = true;
     mem_copy_texts(s->mem, row, revision_texts, countof(revision_texts));
     document->changed_ms = row->at_ms;
     memcpy(document->sha256, row->sha256, sizeof(document->sha256));
+}
+
+static int64_t stored_size(const struct revision_row *r)
+{
+    return r->content.p ? r->size + HISTORY_ROW_BYTES : 0;
 }
 
 /* This store keeps every text whole, so it deletes the oldest revisions one by one. */
@@ -116,7 +122,7 @@ static void history_prune(struct memory_store *s, struct str id, int64_t max)
     size_t n = 0;
     for (size_t i = 0; i < a->n_revisions; i++)
         if (str_eq(a->revisions[i].document_id, id)) {
-            stored += a->revisions[i].size + HISTORY_ROW_BYTES;
+            stored += stored_size(&a->revisions[i]);
             n++;
         }
     for (size_t i = 0; max > 0 && stored > max && n > 1 && i < a->n_revisions;) {
@@ -124,7 +130,7 @@ static void history_prune(struct memory_store *s, struct str id, int64_t max)
             i++;
             continue;
         }
-        stored -= a->revisions[i].size + HISTORY_ROW_BYTES;
+        stored -= stored_size(&a->revisions[i]);
         n--;
         a->n_revisions--;
         memmove(&a->revisions[i], &a->revisions[i + 1],
@@ -173,6 +179,60 @@ static enum verdict document_end(struct memory_store *s, const struct store_op *
     if (!row)
         return VERDICT_MISSING;
     row->ended_ms = d->ended_ms;
+    return VERDICT_OK;
+}
+
+/* The first revision whose text stays. */
+static int64_t age_from(struct memory_store *s, const struct document_row *d, int64_t before_ms)
+{
+    struct arrays *a = arrays_of(s);
+    int64_t from = 0;
+    if (d->ended_ms && d->ended_ms <= before_ms)
+        return INT64_MAX;
+    for (size_t i = 0; i < a->n_revisions; i++)
+        if (str_eq(a->revisions[i].document_id, d->id) && a->revisions[i].at_ms <= before_ms)
+            from = a->revisions[i].revision;
+    return from;
+}
+
+static void age(struct memory_store *s, const struct document_row *d, struct documents_age *row)
+{
+    struct arrays *a = arrays_of(s);
+    int64_t from = age_from(s, d, row->before_ms);
+    for (size_t i = 0; i < a->n_revisions; i++) {
+        struct revision_row *r = &a->revisions[i];
+        if (!str_eq(r->document_id, d->id) || r->revision >= from || !r->content.p)
+            continue;
+        row->bytes += stored_size(r);
+        row->texts++;
+        r->content = STR_NONE;
+        r->has_text = false;
+    }
+    row->documents++;
+    memcpy(row->last, d->id.p, UUID_TEXT - 1);
+    row->last[UUID_TEXT - 1] = '\0';
+}
+
+static const struct document_row *next_of_folder(struct memory_store *s, struct str folder,
+                                                 struct str after)
+{
+    struct arrays *a = arrays_of(s);
+    const struct document_row *next = NULL;
+    for (size_t i = 0; i < a->n_documents; i++)
+        if (str_eq(a->documents[i].folder, folder) && str_cmp(a->documents[i].id, after) > 0 &&
+            (!next || str_cmp(a->documents[i].id, next->id) < 0))
+            next = &a->documents[i];
+    return next;
+}
+
+static enum verdict documents_age(struct memory_store *s, const struct store_op *op,
+                                  int64_t now_ms unused_arg)
+{
+    struct documents_age *row = op->row;
+    const struct document_row *d = next_of_folder(s, row->folder, row->after);
+    row->documents = row->texts = row->bytes = 0;
+    for (; d && row->documents < row->limit; d = next_of_folder(s, row->folder, d->id))
+        age(s, d, row);
     return VERDICT_OK;
 }
 
@@ -389,11 +449,9 @@ static bool document_reads(struct store *store, struct store_call *c, struct err
 }
 
 static const struct mem_op ops[] = {
-    {OP_DOCUMENT_REVISE, document_revise},
-    {OP_DOCUMENT_MOVE, document_move},
-    {OP_DOCUMENT_END, document_end},
-    {OP_DOCUMENT_READ, document_read},
-    {0},
+    {OP_DOCUMENT_REVISE, document_revise}, {OP_DOCUMENT_MOVE, document_move},
+    {OP_DOCUMENT_END, document_end},       {OP_DOCUMENT_READ, document_read},
+    {OP_DOCUMENTS_AGE, documents_age},     {0},
 };
 
 static const struct verb_handler verbs[] = {

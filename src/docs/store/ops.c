@@ -53,6 +53,12 @@ static bool read_is_sound(const struct store_op *op, struct error *err)
     return is_named(r->session_id.p && r->folder.p && r->path.p, err);
 }
 
+static bool age_is_sound(const struct store_op *op, struct error *err)
+{
+    const struct documents_age *a = op->row;
+    return is_named(a->folder.p && a->limit, err);
+}
+
 static void revise_done(struct store_op *op)
 {
     if (op->verdict != VERDICT_OK)
@@ -69,5 +75,6 @@ const struct family_op document_ops[] = {
     {OP_DOCUMENT_MOVE, {"document move", false, move_is_sound}},
     {OP_DOCUMENT_END, {"document end", false, end_is_sound}},
     {OP_DOCUMENT_READ, {"document read", true, read_is_sound}},
+    {OP_DOCUMENTS_AGE, {"documents age", false, age_is_sound}},
     {0},
 };

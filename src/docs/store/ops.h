@@ -11,6 +11,7 @@ enum document_op {
     OP_DOCUMENT_MOVE,
     OP_DOCUMENT_END,
     OP_DOCUMENT_READ,
+    OP_DOCUMENTS_AGE,
     DOCUMENT_OPS_END,
 };
 _Static_assert(DOCUMENT_OPS_END <= OP_COUNT, "raise OP_COUNT");
@@ -51,6 +52,13 @@ static inline struct store_op op_document_read(const struct principal *who,
                                                struct document_read_row *row)
 {
     return (struct store_op){.kind = OP_DOCUMENT_READ, .who = who, .row = row};
+}
+/* Deletes the texts of the folder's revisions that another text replaced at before_ms or earlier, or
+ * that ended with their document by then.  The revisions themselves stay.  Looks at the next `limit`
+ * documents in the order of their ids, live or ended.  Always OK. */
+static inline struct store_op op_documents_age(struct documents_age *row)
+{
+    return (struct store_op){.kind = OP_DOCUMENTS_AGE, .row = row};
 }
 
 #endif

@@ -12,6 +12,7 @@ enum pg_document_statement {
     PG_REVISION_PARTS,
     PG_READS_UPTO,
     PG_READS_REAP,
+    PG_DOCUMENTS_AGE,
 };
 
 static const struct sql_text texts[] = {
@@ -48,6 +49,10 @@ static const struct sql_text texts[] = {
      "DELETE FROM mcp.document_reads r WHERE session_id > $1::uuid AND session_id <= $2::uuid "
      "AND NOT EXISTS (SELECT FROM mcp.edge_mcp_sessions e WHERE e.id = r.session_id "
      "AND e.status IN ('active', 'idle'))"},
+    {PG_DOCUMENTS_AGE,
+     "SELECT mcp.hf_require(0, $6::boolean), v.ret_last::text, v.ret_documents, v.ret_texts, "
+     "v.ret_bytes FROM mcp.hf_documents_age($1::text, $2::timestamptz, $3::uuid, $4::bigint, "
+     "$5::bigint) v"},
     {0},
 };
 
@@ -112,6 +117,28 @@ static void document_read(struct pg_params *p, const struct store_op *op, int64_
     pg_instant(p, now_ms);
 }
 
+static void documents_age(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    const struct documents_age *row = op->row;
+    pg_text(p, row->folder);
+    pg_instant(p, row->before_ms);
+    pg_uuid(p, row->after.p ? row->after : STR("")); /* the zero UUID is before all others */
+    pg_int(p, row->limit);
+    pg_int(p, DOCUMENTS_AGE_BYTES);
+}
+
+static void documents_aged(struct pg_row *r, const struct store_op *op)
+{
+    struct documents_age *row = op->row;
+    struct str last = pg_peek_bytes(r);
+    if (last.n < UUID_TEXT)
+        memcpy(row->last, last.p ? last.p : "", last.n);
+    row->last[last.n < UUID_TEXT ? last.n : 0] = '\0';
+    row->documents = pg_get_int(r);
+    row->texts = pg_get_int(r);
+    row->bytes = pg_get_int(r);
+}
+
 static bool read_parts(struct pg_store *s, struct revision_row *row, struct arena *mem,
                        struct error *err)
 {
@@ -121,7 +148,7 @@ static bool read_parts(struct pg_store *s, struct revision_row *row, struct aren
     pg_uuid(&p, row->document_id);
     pg_int(&p, row->revision);
     bool ok = pg_read_rows(s, PG_REVISION_PARTS, &p, &parts, err) &&
-              revision_assemble(parts.items, parts.n, mem, &row->content, err);
+              (!parts.n || revision_assemble(parts.items, parts.n, mem, &row->content, err));
     arena_free(parts_mem);
     return ok;
 }
@@ -139,6 +166,7 @@ static const struct pg_verb ops[] = {
     {OP_DOCUMENT_MOVE, PG_DOCUMENT_MOVE, document_move, NULL},
     {OP_DOCUMENT_END, PG_DOCUMENT_END, document_end, NULL},
     {OP_DOCUMENT_READ, PG_DOCUMENT_READ, document_read, NULL},
+    {OP_DOCUMENTS_AGE, PG_DOCUMENTS_AGE, documents_age, documents_aged},
     {0},
 };
 

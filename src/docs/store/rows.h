@@ -36,7 +36,8 @@ struct revision_row {
     struct str path;   /* path at that time */
     uint8_t sha256[32];
     int64_t size;
-    struct str content; /* bytes, not interpreted; absent in lists */
+    struct str content; /* bytes, not interpreted; absent in lists, and when it was deleted */
+    bool has_text;      /* read only: its text is stored */
     /* For OP_DOCUMENT_REVISE, so that a small change takes little space: the first `prefix` and the
      * last `suffix` bytes equal those of the text with the digest `follows`.  0 and 0: unknown. */
     size_t prefix, suffix;
@@ -48,6 +49,20 @@ struct revision_row {
      * own. */
     char id_text[UUID_TEXT];
 };
+
+/* One slice of OP_DOCUMENTS_AGE. */
+struct documents_age {
+    struct str folder;
+    int64_t before_ms;
+    struct str after; /* id of the last document of the slice before; absent: the first slice */
+    unsigned limit;   /* documents */
+    /* Set by the op. */
+    int64_t documents; /* that were looked at; 0: there are no more */
+    int64_t texts, bytes;
+    char last[UUID_TEXT]; /* the last of them */
+};
+/* A slice ends after the document that took it past these bytes of texts read and written. */
+#define DOCUMENTS_AGE_BYTES (1 << 20)
 
 /* The lines of a document that a session has seen, and at which revision. */
 struct document_read_row {

@@ -29,6 +29,11 @@ static const struct row_column revision_columns[] = {
     {COLUMN_TEXT, AT(path), "r.path"},
     {COLUMN_SHA, AT(sha256), "r.sha256"},
     {COLUMN_INT, AT(size), "r.size"},
+    {COLUMN_BOOL, AT(has_text),
+     "EXISTS (SELECT 1 FROM document_contents w WHERE w.document_id = r.document_id "
+     "AND w.revision <= r.revision)",
+     "EXISTS (SELECT FROM mcp.document_contents w WHERE w.document_id = r.document_id "
+     "AND w.revision <= r.revision)"},
     {COLUMN_BYTES, AT(content), "c.content"},
 };
 #undef AT

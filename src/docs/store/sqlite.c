@@ -47,17 +47,17 @@ static bool document_revised(struct sq_batch *batch, const struct revision_row *
     return sq_run(batch->s, st, err);
 }
 
-static bool content_add(struct sq_batch *batch, const struct revision_row *r, struct str id,
-                        int64_t number, struct error *err)
+bool sq_content_add(struct sqlite_store *s, struct str content, struct str id, int64_t number,
+                    struct error *err)
 {
-    sqlite3_stmt *st = sq_prepare(batch->s, SQ_CONTENT_ADD, err);
+    sqlite3_stmt *st = sq_prepare(s, SQ_CONTENT_ADD, err);
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
     sq_text(&b, id);
     sq_int(&b, number);
-    sq_blob(&b, r->content);
-    bool ok = sq_run(batch->s, st, err);
+    sq_blob(&b, content);
+    bool ok = sq_run(s, st, err);
     sqlite3_clear_bindings(st);
     return ok;
 }
@@ -93,9 +93,8 @@ static bool delta_add(struct sq_batch *batch, const struct revision_row *r, cons
     return ok;
 }
 
-/* Binds a statement about the revisions of a document up to a number. */
-static sqlite3_stmt *bind_upto(struct sqlite_store *s, enum sq_document_statement which,
-                               struct str id, int64_t number, struct error *err)
+sqlite3_stmt *sq_bind_upto(struct sqlite_store *s, enum sq_document_statement which, struct str id,
+                           int64_t number, struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(s, which, err);
     if (!st)
@@ -106,19 +105,18 @@ static sqlite3_stmt *bind_upto(struct sqlite_store *s, enum sq_document_statemen
     return st;
 }
 
-static bool run_upto(struct sqlite_store *s, enum sq_document_statement which, struct str id,
-                     int64_t number, struct error *err)
+bool sq_run_upto(struct sqlite_store *s, enum sq_document_statement which, struct str id,
+                 int64_t number, struct error *err)
 {
-    sqlite3_stmt *st = bind_upto(s, which, id, number, err);
+    sqlite3_stmt *st = sq_bind_upto(s, which, id, number, err);
     return st && sq_run(s, st, err);
 }
 
-/* *ret is 0 when there is no row. */
-static bool number_upto(struct sqlite_store *s, enum sq_document_statement which, struct str id,
-                        int64_t number, int64_t *ret, struct error *err)
+bool sq_number_upto(struct sqlite_store *s, enum sq_document_statement which, struct str id,
+                    int64_t number, int64_t *ret, struct error *err)
 {
     bool found = false;
-    sqlite3_stmt *st = bind_upto(s, which, id, number, err);
+    sqlite3_stmt *st = sq_bind_upto(s, which, id, number, err);
     if (!st || !sq_step(s, st, &found, err))
         return false;
     struct sq_row r = {.st = st};
@@ -165,10 +163,10 @@ static bool history_prune(struct sqlite_store *s, struct history *h, int64_t max
         sq_reset(st);
         if (!next)
             return true;
-        if (!number_upto(s, SQ_HISTORY_BYTES, h->id, next, &taken, err))
+        if (!sq_number_upto(s, SQ_HISTORY_BYTES, h->id, next, &taken, err))
             return false;
         for (size_t i = 0; i < countof(tables); i++)
-            if (!run_upto(s, tables[i], h->id, next, err))
+            if (!sq_run_upto(s, tables[i], h->id, next, err))
                 return false;
         h->stored -= taken;
     }
@@ -191,11 +189,11 @@ static bool text_add(struct sq_batch *batch, const struct revision_row *r, struc
         if (!r->history_max || h->stored <= r->history_max)
             return true;
         h->stored -= delta;
-        if (!run_upto(batch->s, SQ_DELTA_DROP, h->id, h->number, err))
+        if (!sq_run_upto(batch->s, SQ_DELTA_DROP, h->id, h->number, err))
             return false;
     }
     h->stored += (int64_t)r->content.n + HISTORY_ROW_BYTES;
-    return content_add(batch, r, h->id, h->number, err) &&
+    return sq_content_add(batch->s, r->content, h->id, h->number, err) &&
            history_prune(batch->s, h, r->history_max, err);
 }
 
@@ -204,7 +202,7 @@ static bool history_add(struct sq_batch *batch, const struct revision_row *r, st
 {
     if (!text_add(batch, r, h, err))
         return false;
-    return run_upto(batch->s, SQ_HISTORY_STORED, h->id, h->stored, err);
+    return sq_run_upto(batch->s, SQ_HISTORY_STORED, h->id, h->stored, err);
 }
 
 static bool revision_add(struct sq_batch *batch, const struct document_revise *rows,
@@ -303,14 +301,14 @@ static bool document_end(struct sq_batch *batch, struct store_op *op, struct err
     return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
 }
 
-static bool read_parts(struct sqlite_store *s, struct revision_row *row, struct arena *mem,
-                       struct error *err)
+bool sq_revision_text(struct sqlite_store *s, struct revision_row *row, struct arena *mem,
+                      struct error *err)
 {
     struct arena *parts_mem = arena_new(REVISION_PARTS_MEM);
     struct sq_rows parts = {.type = &sql_revision_part, .mem = parts_mem};
-    sqlite3_stmt *st = bind_upto(s, SQ_REVISION_PARTS, row->document_id, row->revision, err);
+    sqlite3_stmt *st = sq_bind_upto(s, SQ_REVISION_PARTS, row->document_id, row->revision, err);
     bool ok = st && sq_read_rows(s, st, REVISION_DEPTH_MAX + 1, &parts, err) &&
-              revision_assemble(parts.items, parts.n, mem, &row->content, err);
+              (!parts.n || revision_assemble(parts.items, parts.n, mem, &row->content, err));
     arena_free(parts_mem);
     return ok;
 }
@@ -320,15 +318,13 @@ static bool document_revision(struct store *store, struct store_call *c, struct 
     if (!sq_read_call(sq_of(store), c, err))
         return false;
     struct revision_row *row = c->rows;
-    return !row || row->content.p || read_parts(sq_of(store), row, c->mem, err);
+    return !row || row->content.p || sq_revision_text(sq_of(store), row, c->mem, err);
 }
 
 static const struct sq_op ops[] = {
-    {OP_DOCUMENT_REVISE, document_revise},
-    {OP_DOCUMENT_MOVE, document_move},
-    {OP_DOCUMENT_END, document_end},
-    {OP_DOCUMENT_READ, sq_document_read},
-    {0},
+    {OP_DOCUMENT_REVISE, document_revise}, {OP_DOCUMENT_MOVE, document_move},
+    {OP_DOCUMENT_END, document_end},       {OP_DOCUMENT_READ, sq_document_read},
+    {OP_DOCUMENTS_AGE, sq_documents_age},  {0},
 };
 
 static const struct verb_handler verbs[] = {

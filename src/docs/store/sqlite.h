@@ -30,6 +30,12 @@ enum sq_document_statement {
     SQ_READ_PRUNE,
     SQ_READS_UPTO,
     SQ_READS_REAP,
+    SQ_AGE_DOCUMENTS,
+    SQ_AGE_FROM,
+    SQ_AGE_FIRST,
+    SQ_AGE_TEXTS,
+    SQ_AGE_IS_WHOLE,
+    SQ_AGE_MIDDLE,
 };
 extern const struct sql_text sq_document_texts[]; /* sqlite_sql.c */
 
@@ -38,6 +44,22 @@ extern const struct sql_text sq_document_texts[]; /* sqlite_sql.c */
 must_check bool sq_document_find(struct sqlite_store *s, struct str folder, struct str path,
                                  struct arena *mem, struct document_row **ret_row,
                                  struct error *err);
+/* Binds a statement about the revisions of a document up to, or before, a number. */
+sqlite3_stmt *sq_bind_upto(struct sqlite_store *s, enum sq_document_statement which, struct str id,
+                           int64_t number, struct error *err) must_check;
+must_check bool sq_run_upto(struct sqlite_store *s, enum sq_document_statement which, struct str id,
+                            int64_t number, struct error *err);
+/* *ret is 0 when there is no row. */
+must_check bool sq_number_upto(struct sqlite_store *s, enum sq_document_statement which,
+                               struct str id, int64_t number, int64_t *ret, struct error *err);
+/* Stores a whole text. */
+must_check bool sq_content_add(struct sqlite_store *s, struct str content, struct str id,
+                               int64_t number, struct error *err);
+/* Sets content by document_id and revision; it stays absent when it was deleted. */
+must_check bool sq_revision_text(struct sqlite_store *s, struct revision_row *row,
+                                 struct arena *mem, struct error *err);
+/* sqlite_age.c */
+bool sq_documents_age(struct sq_batch *batch, struct store_op *op, struct error *err);
 /* sqlite_read.c */
 bool sq_document_read(struct sq_batch *batch, struct store_op *op, struct error *err);
 

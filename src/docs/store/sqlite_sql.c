@@ -71,5 +71,20 @@ const struct sql_text sq_document_texts[] = {
      "DELETE FROM document_reads WHERE session_id > ?1 AND session_id <= ?2 AND NOT EXISTS "
      "(SELECT 1 FROM edge_mcp_sessions e WHERE e.id = document_reads.session_id "
      "AND e.status IN ('active', 'idle'))"},
+    {SQ_AGE_DOCUMENTS, "SELECT id, coalesce(ended_at, 0) FROM documents WHERE folder = ?1 "
+                       "AND id > ?2 ORDER BY id LIMIT ?3"},
+    /* The revision whose text was the current one at the time ?2. */
+    {SQ_AGE_FROM, "SELECT revision FROM document_revisions WHERE document_id = ?1 "
+                  "AND made_at <= ?2 ORDER BY revision DESC LIMIT 1"},
+    {SQ_AGE_FIRST,
+     "SELECT coalesce(min(revision), 0) FROM document_contents WHERE document_id = ?1 "
+     "AND revision < ?2"},
+    {SQ_AGE_TEXTS,
+     "SELECT (SELECT count(*) FROM document_contents WHERE document_id = ?1 AND revision < ?2) + "
+     "(SELECT count(*) FROM document_deltas WHERE document_id = ?1 AND revision < ?2)"},
+    {SQ_AGE_IS_WHOLE,
+     "SELECT count(*) FROM document_contents WHERE document_id = ?1 AND revision = ?2"},
+    {SQ_AGE_MIDDLE, "SELECT coalesce(sum(length(middle)), 0) FROM document_deltas "
+                    "WHERE document_id = ?1 AND revision = ?2"},
     {0},
 };

@@ -47,12 +47,12 @@ must_check bool store_documents_page(struct store *s, struct str folder, struct 
                                      unsigned limit, struct arena *mem,
                                      struct document_row **ret_rows, size_t *ret_n,
                                      struct error *err);
-/* Revisions without content, newest first; `before` is a revision (0: from the newest). */
+/* Revisions without content, newest first, with has_text; `before` is a revision (0: from the newest). */
 must_check bool store_document_history(struct store *s, struct str document_id, int64_t before,
                                        unsigned limit, struct arena *mem,
                                        struct revision_row **ret_rows, size_t *ret_n,
                                        struct error *err);
-/* A revision with its content; 0 is the newest. */
+/* A revision with its content; 0 is the newest.  The content is absent when it was deleted. */
 must_check bool store_document_revision(struct store *s, struct str document_id, int64_t revision,
                                         struct arena *mem, struct revision_row **ret_row,
                                         struct error *err);
