@@ -175,9 +175,11 @@ static bool take(struct reader *r, const struct event_row *e, const struct posit
     assert_true(position_is_before(&c->at, e->id));
     assert_false(position_is_before(at, e->id));
     c->at = *at;
+    c->since_flush++;
+    if (e->kind == EVENT_ANCHOR) /* comes once a second, also into a test that takes long */
+        return true;
     c->n++;
     c->room--;
-    c->since_flush++;
     c->bodies += e->body.p != NULL;
     if (c->stops)
         reader_stop(r);
