@@ -7,6 +7,8 @@
 #include "docs/cli/commands.h"
 #include "docs/store/family.h"
 #include "feeds/store/family.h"
+#include "holds/api/holds.h"
+#include "holds/store/family.h"
 #include "session/share_store/family.h"
 #include "templates/api/templates.h"
 #include "templates/store/family.h"
@@ -18,7 +20,9 @@ void products_register(void)
     store_family_add(&docs_store);
     store_family_add(&feeds_store);
     store_family_add(&templates_store);
+    store_family_add(&holds_store);
     api_add(&docs_api);
     api_add(&templates_api);
+    api_add(&holds_api);
     cli_add(docs_commands, "audit");
 }

@@ -114,7 +114,7 @@ struct api_part {
     const char *after;                      /* id of the operation that they follow */
     const struct api_schema *schemas;       /* of answers; a NULL name ends the list */
     const char *after_schema;               /* name of the schema that they follow */
-    const struct api_tag *tag;              /* of the operations */
+    const struct api_tag *tag;              /* of the operations; NULL: a tag of this folder */
     const char *after_tag;                  /* name of the tag that it follows */
     const struct api_example *examples;     /* used for every part; a NULL name ends the list */
     /* Writes members of the answer of /readyz; or NULL. */

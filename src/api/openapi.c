@@ -49,7 +49,7 @@ static const char *tag_of(const struct api_operation *op)
     if (openapi_is_health(op))
         return "Interface";
     for (size_t k = 0; k < n; k++)
-        if (strstr(op->pattern, parts[k]->tag->in_pattern))
+        if (parts[k]->tag && strstr(op->pattern, parts[k]->tag->in_pattern))
             return parts[k]->tag->name;
     while (!strstr(op->pattern, tags[i].in_pattern))
         i++;
@@ -147,7 +147,7 @@ static void write_tags(struct js_writer *w)
             continue;
         write_tag(w, &tags[i]);
         for (size_t k = 0; k < n; k++)
-            if (strcmp(parts[k]->after_tag, tags[i].name) == 0)
+            if (parts[k]->tag && strcmp(parts[k]->after_tag, tags[i].name) == 0)
                 write_tag(w, parts[k]->tag);
     }
     js_array_end(w);

@@ -4,6 +4,7 @@
 #include "api/bodies.h"
 #include "api/job.h"
 #include "api/page.h"
+#include "api/session_named.h"
 #include "api/who.h"
 
 #include "base/clock.h"
@@ -14,7 +15,6 @@
 
 #define MAX_BYTES (64u * 1024 * 1024)
 #define SEARCH_MS 200 /* a page ends after this time, even if it is not full */
-#define NAME_LEAST 4  /* characters of the beginning of a name */
 
 struct details_job {
     struct api_job j;
@@ -122,31 +122,6 @@ static bool write_context(struct js_writer *w, struct details_job *d, const stru
     return true;
 }
 
-/* An exact name wins over a beginning that others share. */
-static bool find_row(struct details_job *d, struct store *store, struct session_row **ret,
-                     struct error *err)
-{
-    struct session_row *row = NULL, *rows = NULL;
-    struct str id = uuid_lower(d->name, d->j.mem);
-    size_t n = 0;
-
-    if (!store_session_by_handle(store, &d->reader, d->name, d->j.mem, &row, err) ||
-        (!row && text_is_uuid(id) &&
-         !store_session_by_id(store, &d->reader, id, d->j.mem, &row, err)))
-        return false;
-    if (!row && d->name.n >= NAME_LEAST &&
-        !store_sessions_named(store, &d->reader, d->name, 2, d->j.mem, &rows, &n, err))
-        return false;
-    if (n > 1)
-        return error_set(err, ERR_BAD_INPUT,
-                         "several sessions begin with \"%.*s\"; give more of the name",
-                         (int)(d->name.n < 100 ? d->name.n : 100), d->name.p);
-    *ret = n ? rows : row;
-    return *ret || error_set(err, ERR_NOT_FOUND,
-                             "there is no session with this name; see GET "
-                             "/api/v1/sessions/details?status=all");
-}
-
 static void apply_status(const struct details_job *d, struct session_row *row)
 {
     session_row_apply_expiry(row, d->now_ms);
@@ -160,7 +135,8 @@ static bool run_one(struct read_job *job, struct store *store)
     struct who_names names;
     struct js_writer w;
 
-    if (!find_row(d, store, &one.row, &job->err) || !read_links(store, &one, d->j.mem, &job->err))
+    if (!session_find_named(store, &d->reader, d->name, d->j.mem, &one.row, &job->err) ||
+        !read_links(store, &one, d->j.mem, &job->err))
         return false;
     apply_status(d, one.row);
     who_init(&names, store, d->j.mem);

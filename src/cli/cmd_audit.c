@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast audit tail|list|events|show|verify: reads the record of calls as a client of
+/* holdfast audit tail|list|events|show|verify (audit_upkeep.c has the other verbs): reads the record of calls as a client of
  * /api/v1/audit.  Lists go to stdout as aligned columns or, with --json, as one object per
  * line.  verify reads the database itself, which is several times as fast.  A broken chain gives
  * exit status 8. */
@@ -13,6 +13,7 @@
 #include "cli/audit_follow.h"
 #include "cli/audit_list.h"
 #include "cli/audit_poll.h"
+#include "cli/audit_upkeep.h"
 #include "cli/audit_view.h"
 #include "cli/inventory.h"
 #include "cli/source.h"
@@ -623,14 +624,18 @@ int cmd_audit(struct cli *cli)
 {
     struct audit_cmd c = {.cli = cli};
     size_t i = 0;
+    if (audit_is_upkeep(cli))
+        return audit_upkeep(cli);
     while (i < countof(verbs) && (cli->n_args == 0 || strcmp(cli->args[0], verbs[i].name) != 0))
         i++;
     if (i == countof(verbs)) {
         struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
         for (i = 0; i < countof(verbs); i++)
             cli_nearest_offer(&near, verbs[i].name);
+        audit_upkeep_offer(&near);
         return cli_unknown_verb(cli, &near,
-                                "audit needs one of tail, list, events, show ID or verify");
+                                "audit needs one of tail, list, events, show ID, verify, hold, "
+                                "holds or release ID");
     }
     if (cli->n_args > 1 && verbs[i].run != run_show)
         return cli_usage(cli, "audit %s takes flags only", verbs[i].name);

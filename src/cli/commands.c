@@ -161,6 +161,11 @@ static const struct cli_flag audit_flags[] = {
     UNTIL_FLAG,
     UTC_FLAG,
     {"--limit", "N", "print at most this many (list, events; default: 50)"},
+    {"--reason", "TEXT", "reason, for people (hold)"},
+    {"--tenant", "NAME",
+     "tenant of the session or user (hold; default: default), or only this "
+     "tenant (holds)"},
+    {"--all", NULL, "also holds that were released (holds)"},
     DATA_FLAG,
     URL_FLAGS,
     JSON_FLAG,
@@ -405,9 +410,10 @@ static const struct cli_command own[] = {
     {
         .name = "audit",
         .group = "Look",
-        .usage = "tail|list|events|show ID|verify [flags]",
-        .summary = "Read the audit record of tool calls and of changes to tools, and verify that "
-                   "it is complete.",
+        .usage = "tail|list|events|show ID|verify | hold session|user NAME | holds | release ID "
+                 "[flags]",
+        .summary = "Read the audit record of tool calls and of changes to tools, verify that it is "
+                   "complete, and hold sessions and users, so that nothing of them is removed.",
         .examples = {"holdfast audit list --since 1h --outcome tool_error",
                      "holdfast audit events --server files"},
         .flags = audit_flags,

@@ -39,6 +39,14 @@ void mem_families_init(struct memory_store *s)
         s->families[i] = xcalloc(1, families.items[i]->size);
 }
 
+bool mem_families_keep(struct memory_store *s, const struct session_row *row)
+{
+    for (size_t i = 0; i < families.n; i++)
+        if (families.items[i]->keeps && families.items[i]->keeps(s, row))
+            return true;
+    return false;
+}
+
 size_t mem_families_tables(struct memory_store *s, struct mem_table *ret)
 {
     size_t n = 0;

@@ -94,6 +94,9 @@ struct memory_family {
     const struct verb_handler *verbs;
     /* Deletes the rows of sessions that are over, all of them; NULL: there are none. */
     void (*reap)(struct memory_store *s);
+    /* Whether the session is held, so that the reaper may not delete it; NULL: this family holds
+     * none. */
+    bool (*keeps)(struct memory_store *s, const struct session_row *row);
 };
 /* memory_family.c */
 /* Called together with store_family_add(), before a memory store is opened. */
@@ -101,6 +104,7 @@ void memory_family_add(const struct memory_family *family);
 const struct memory_family *const *memory_families(size_t *ret_n);
 /* The struct with the arrays of a family in this store. */
 void *mem_family_arrays(struct memory_store *s, const struct memory_family *family);
+bool mem_families_keep(struct memory_store *s, const struct session_row *row);
 /* For memory.c: make and free these structs, and list all of their arrays. */
 void mem_families_init(struct memory_store *s);
 void mem_families_release(struct memory_store *s);

@@ -446,7 +446,7 @@ static void drop_context(struct memory_store *s, struct str id)
         }
 }
 
-/* Deletes the sessions that ended before over_ms. */
+/* Deletes the sessions that ended before over_ms and are not held. */
 static size_t delete_over(struct memory_store *s, int64_t over_ms, unsigned batch)
 {
     size_t n = 0;
@@ -454,7 +454,7 @@ static size_t delete_over(struct memory_store *s, int64_t over_ms, unsigned batc
         struct session_row *row = &s->sessions[i];
         struct str context_id = row->context_id;
         if ((row->status != SESSION_EXPIRED && row->status != SESSION_TERMINATED) ||
-            row->terminated_ms > over_ms) {
+            row->terminated_ms > over_ms || mem_families_keep(s, row)) {
             i++;
             continue;
         }

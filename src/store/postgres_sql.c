@@ -314,9 +314,11 @@ const char *const pg_texts[PG_COUNT] = {
         "AND last_activity_at <= $1::timestamptz ORDER BY last_activity_at LIMIT $2::bigint "
         "FOR NO KEY UPDATE SKIP LOCKED)",
     [PG_REAP_OVER] =
-        "DELETE FROM mcp.edge_mcp_sessions WHERE id IN (SELECT id FROM mcp.edge_mcp_sessions "
-        "WHERE status IN ('expired', 'terminated') AND terminated_at <= $1::timestamptz "
-        "ORDER BY terminated_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED)",
+        "DELETE FROM mcp.edge_mcp_sessions WHERE id IN (SELECT e.id FROM mcp.edge_mcp_sessions e "
+        "WHERE e.status IN ('expired', 'terminated') AND e.terminated_at <= $1::timestamptz "
+        "AND NOT EXISTS (SELECT FROM mcp.audit_held h WHERE h.tenant_id = e.tenant_id "
+        "AND ((h.kind = 0 AND h.name = e.id::text) OR (h.kind = 1 AND h.name = e.owner))) "
+        "ORDER BY e.terminated_at LIMIT $2::bigint FOR UPDATE OF e SKIP LOCKED)",
     [PG_REAP_TRANSPORTS_ENDED] =
         "DELETE FROM mcp.transport_sessions WHERE id_hash IN (SELECT id_hash FROM "
         "mcp.transport_sessions WHERE ended_at IS NOT NULL AND $1::timestamptz IS NOT NULL "

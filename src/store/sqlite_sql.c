@@ -228,9 +228,11 @@ const char *const sq_texts[SQ_COUNT] = {
                               " AND " PAST("?1") " ORDER BY expires_at LIMIT ?2) "
                                                  "RETURNING terminated_at - created_at",
     [SQ_SESSION_DELETE_OVER] =
-        "DELETE FROM edge_mcp_sessions WHERE rowid IN (SELECT rowid FROM edge_mcp_sessions "
-        "INDEXED BY idx_edge_sessions_over WHERE status IN ('expired', 'terminated') "
-        "AND terminated_at <= ?1 ORDER BY terminated_at LIMIT ?2)",
+        "DELETE FROM edge_mcp_sessions WHERE rowid IN (SELECT e.rowid FROM edge_mcp_sessions e "
+        "INDEXED BY idx_edge_sessions_over WHERE e.status IN ('expired', 'terminated') "
+        "AND e.terminated_at <= ?1 AND NOT EXISTS (SELECT 1 FROM audit_held h WHERE h.tenant_id = "
+        "e.tenant_id AND ((h.kind = 0 AND h.name = e.id) OR (h.kind = 1 AND h.name = e.owner))) "
+        "ORDER BY e.terminated_at LIMIT ?2)",
     [SQ_TOTALS_OF_TENANT] = TOTALS("tenant_id = ?1 AND (?2 IS NULL OR true)"),
     [SQ_TOTALS_OF_OWNER] = TOTALS("tenant_id = ?1 AND owner = ?2"),
 

@@ -471,10 +471,10 @@ must_check static inline bool store_counts(struct store *s, struct store_counts 
     return store_call(s, &(struct store_call){VERB_COUNTS, .ret = ret}, err);
 }
 /* Reaper: stores idle and expired status, and sets sessions used in the future back to now.
- * Deletes sessions that ended before over_ms, each with its context document if no other session has
- * it; transports that ended or idled out; undelivered results, idempotency rows and logins past
- * their end; and links, and rows of families, of sessions that are over.  Folds first, so that
- * every use is counted. */
+ * Deletes sessions that ended before over_ms and are not held (holds/), each with its context
+ * document if no other session has it; transports that ended or idled out; undelivered results,
+ * idempotency rows and logins past their end; and links, and rows of families, of sessions that are
+ * over.  Folds first, so that every use is counted. */
 must_check static inline bool store_reap(struct store *s, const struct reap_request *what,
                                          struct reaped *ret, struct error *err)
 {
