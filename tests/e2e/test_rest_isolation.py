@@ -515,8 +515,8 @@ def named(op, body, own):
 
 def is_unsure(op, body):
     """What the schema allows and the operation still may refuse: texts that are durations of nothing or too long, templates that
-    do not exist, and changes that change nothing."""
-    if op.id == 'updateSession' and isinstance(body, dict) and set(body) <= {'tenant_id', 'user_id'}:
+    do not exist, changes that change nothing, and the set-up, which only administrators change."""
+    if op.id == 'updateSession' and isinstance(body, dict) and ('setup' in body or set(body) <= {'tenant_id', 'user_id'}):
         return True
     return isinstance(body, dict) and (isinstance(body.get('ttl'), (str, float)) or isinstance(body.get('template'), str))
 
