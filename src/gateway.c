@@ -20,6 +20,7 @@
 #include "config/datadir.h"
 #include "exchange/pipe.h"
 #include "exchange/sse2024.h"
+#include "export/sign.h"
 #include "identity/issuers.h"
 #include "io/address.h"
 #include "io/service.h"
@@ -555,6 +556,7 @@ static void stop(struct gateway *g)
     change_poller_free(g->poller);
     session_gauges_free(g->api.gauges);
     registry_free(g->api.registry);
+    export_key_free(g->api.export_key);
     if (sv->sessions)
         sessions_free(sv->sessions);
     if (sv->calls)

@@ -68,6 +68,8 @@ must_check bool gateway_open_keyring(struct gateway *g, struct error *err);
 must_check bool gateway_keyring_new(struct storage *storage, struct loop *loop, struct str data_dir,
                                     struct arena *mem, struct keyring **ret, struct str *ret_file,
                                     struct error *err);
+/* The key that signs exported sessions. */
+struct export_key *gateway_export_key_new(struct chain *chain) must_check;
 /* gateway_reload.c */
 /* Fills the secrets into the configuration, before the lanes run. */
 must_check bool gateway_resolve(struct gateway *g, struct error *err);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/datadir.h"
+#include "export/sign.h"
 #include "front/front.h"
 #include "http/server.h"
 #include "identity/identity.h"
@@ -89,8 +90,23 @@ static bool open_for_changes(struct gateway_local *g, struct error *err)
         .anchor_file = datadir_path(g->options.data_dir, "audit-anchors.jsonl", g->mem),
     };
     g->api.audit = audit_new(&audit);
+    g->api.export_key = gateway_export_key_new(storage_chain(g->storage));
     start_sessions(g);
     return true;
+}
+
+/* Without the key of the audit, exports are not signed. */
+static void load_export_key(struct gateway_local *g)
+{
+    struct chain *chain;
+    struct error ignored;
+    bool is_own;
+    struct str path = datadir_audit_key(g->options.data_dir, g->mem, &is_own);
+
+    if (!chain_open(path, false, 0, &chain, &ignored))
+        return;
+    g->api.export_key = gateway_export_key_new(chain);
+    chain_free(chain);
 }
 
 static bool open_for_reads(struct gateway_local *g, struct error *err)
@@ -107,6 +123,7 @@ static bool open_for_reads(struct gateway_local *g, struct error *err)
         return false;
     }
     g->api.lanes = lanes_new(g->api.loop, &lanes);
+    load_export_key(g);
     return true;
 }
 
@@ -189,6 +206,7 @@ void gateway_local_close(struct gateway_local *g)
         identity_stop(g->front.identity);
     lanes_free(g->api.lanes);
     registry_free(g->api.registry);
+    export_key_free(g->api.export_key);
     if (g->api.sessions)
         sessions_free(g->api.sessions);
     identity_free(g->front.identity);

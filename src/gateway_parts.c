@@ -15,6 +15,7 @@
 #include "exchange/pipe.h"
 #include "exchange/routes.h"
 #include "exchange/sse2024.h"
+#include "export/sign.h"
 #include "servers/sample.h"
 #include "servers/session.h"
 #include "session/remote_changes.h"
@@ -241,6 +242,16 @@ void gateway_start_registry(struct gateway *g)
     g->api.registry = sv->registry = registry_new(&config);
 }
 
+struct export_key *gateway_export_key_new(struct chain *chain)
+{
+    uint8_t seed[32];
+
+    chain_derive(chain, EXPORT_KEY_PURPOSE, seed);
+    struct export_key *key = export_key_new(seed);
+    crypto_wipe(seed, sizeof(seed));
+    return key;
+}
+
 void gateway_add_routes(struct gateway *g)
 {
     struct services *sv = &g->sv;
@@ -253,6 +264,7 @@ void gateway_add_routes(struct gateway *g)
     g->api.upstreams = sv->upstreams;
     g->api.pins = sv->pins;
     g->api.audit = sv->audit;
+    g->api.export_key = gateway_export_key_new(storage_chain(g->storage));
     g->api.on_secret_changed = gateway_on_secret_changed;
     g->api.on_secret_changed_arg = g;
     g->api.database = g->database;

@@ -6,6 +6,7 @@
 #include "docs/api/table.h"
 #include "docs/cli/commands.h"
 #include "docs/store/family.h"
+#include "export/api/exports.h"
 #include "feeds/store/family.h"
 #include "holds/api/holds.h"
 #include "holds/store/family.h"
@@ -24,5 +25,6 @@ void products_register(void)
     api_add(&docs_api);
     api_add(&templates_api);
     api_add(&holds_api);
+    api_add(&exports_api);
     cli_add(docs_commands, "audit");
 }

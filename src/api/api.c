@@ -80,6 +80,37 @@ void api_reply(struct api_call *c, int status, struct str headers, struct str bo
     answer(c, status, "application/json", headers, body);
 }
 
+void api_stream_begin(struct api_call *c, const char *type, struct str headers, size_t max_queue)
+{
+    http_stream_begin(c->http, 200, type, lines_of(c->mem, c->request_id, headers), max_queue);
+}
+
+bool api_stream_write(struct api_call *c, struct str bytes)
+{
+    caller_spend(&c->caller, bytes.n);
+    return http_stream_write(c->http, bytes);
+}
+
+void api_stream_end(struct api_call *c)
+{
+    struct http_request *r = c->http;
+
+    let_go(c);
+    r->on_abort = NULL;
+    r->on_drained = NULL;
+    http_stream_end(r);
+}
+
+void api_stream_abort(struct api_call *c)
+{
+    struct http_request *r = c->http;
+
+    let_go(c);
+    r->on_abort = NULL;
+    r->on_drained = NULL;
+    http_stream_abort(r);
+}
+
 void api_problem(struct api_call *c, enum err_code code, const char *error, const char *detail,
                  struct str headers)
 {

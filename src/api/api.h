@@ -86,6 +86,8 @@ struct api_answer {
     int status;         /* 0 ends a list */
     const char *schema; /* NULL: no body */
     const char *help;
+    /* Media types of a body that is not JSON; NULL-terminated.  NULL: JSON, as in the schema. */
+    const char *const *types;
 };
 enum api_access {
     API_READ,  /* every role; admin and auditor see the whole tenant */
@@ -160,6 +162,13 @@ bool api_is_for(const struct api_operation *op, enum role role);
 
 /* Each of these answers the call, which must not be used afterwards. */
 void api_reply(struct api_call *c, int status, struct str headers, struct str body);
+/* An answer in pieces, of any type, status 200.  From begin on, `c` lives until end or abort; when
+ * the client leaves, c->http->on_abort is called, and the operation then calls api_stream_abort().
+ * Write returns false when more than `max_queue` bytes wait, or the client is gone. */
+void api_stream_begin(struct api_call *c, const char *type, struct str headers, size_t max_queue);
+must_check bool api_stream_write(struct api_call *c, struct str bytes);
+void api_stream_end(struct api_call *c);
+void api_stream_abort(struct api_call *c); /* the client notices that the answer is cut off */
 /* problem.c: a problem with the HTTP status of `code`; the formatted text is the sentence shown. */
 void api_refuse(struct api_call *c, enum err_code code, const char *fmt, ...) printf_like(3, 4);
 /* The same with header lines; `error` is the short text of the `error` member. */

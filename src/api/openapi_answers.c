@@ -146,6 +146,21 @@ static void write_content(struct js_writer *w, const struct api_answer *a, bool 
     js_object_end(w);
 }
 
+/* A body of other types than JSON. */
+static void write_types(struct js_writer *w, const char *const *types)
+{
+    js_key(w, STR("content"));
+    js_object(w);
+    for (; *types; types++) {
+        js_key(w, str_of(*types));
+        js_object(w);
+        js_kv_raw(w, "schema", STR("{\"type\":\"string\"}"));
+        js_kv_string(w, "example", STR("…"));
+        js_object_end(w);
+    }
+    js_object_end(w);
+}
+
 static void write_answer(struct js_writer *w, const struct api_answer *a, bool is_once,
                          bool is_health)
 {
@@ -153,7 +168,9 @@ static void write_answer(struct js_writer *w, const struct api_answer *a, bool i
     js_kv_string(w, "description", str_of(a->help));
     if (!is_health)
         write_headers(w, a, is_once);
-    if (a->schema)
+    if (a->types)
+        write_types(w, a->types);
+    else if (a->schema)
         write_content(w, a, is_once);
     js_object_end(w);
 }

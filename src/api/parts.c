@@ -6,7 +6,7 @@
 
 #define OPERATIONS_MAX 256
 #define SCHEMAS_MAX 256
-#define PARTS_MAX 8
+#define PARTS_MAX 16
 
 static struct {
     bool is_filled; /* the rows of this folder are in it */

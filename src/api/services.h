@@ -21,8 +21,10 @@ struct api_services {
     struct upstreams *upstreams;
     struct pins *pins;
     struct audit *audit;
-    struct replays *replays; /* NULL inside of a command */
-    struct traces *traces;   /* NULL inside of a command */
+    struct replays *replays;       /* NULL inside of a command */
+    struct traces *traces;         /* NULL inside of a command */
+    struct export_key *export_key; /* signs exported sessions; NULL: they are not signed */
+    unsigned exports;              /* under way */
     /* Why there is no keyring, in a command that changes things; unused otherwise. */
     struct error keyring_err;
     /* A secret of the configuration was set or removed; NULL: nobody uses them here. */

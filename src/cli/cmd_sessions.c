@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast sessions list|show|watch|end: a client of /api/v1/sessions and, for the calls of a
+/* holdfast sessions list|show|watch|end|export: a client of /api/v1/sessions and, for the calls of a
  * session, of /api/v1/audit/executions. */
 #include "cli/cli.h"
 
@@ -10,6 +10,7 @@
 #include "cli/audit_view.h"
 #include "cli/confirm.h"
 #include "cli/inventory.h"
+#include "cli/sessions_export.h"
 #include "cli/sessions_list.h"
 #include "cli/sessions_view.h"
 #include "cli/sessions_watch.h"
@@ -39,8 +40,9 @@ struct sessions_verb {
     const char *name;
     int n_args;
     enum source_use use;
-    bool pages; /* through the pager */
-    const char *flags[12];
+    bool pages;        /* through the pager */
+    bool may_omit_arg; /* the last argument is optional */
+    const char *flags[14];
     bool (*run)(struct sessions_cmd *c, struct error *err);
 };
 
@@ -289,11 +291,24 @@ static bool run_end(struct sessions_cmd *c, struct error *err)
     return true;
 }
 
+/* export */
+
+static bool run_export(struct sessions_cmd *c, struct error *err)
+{
+    const struct sessions_export e = {.cli = c->cli,
+                                      .control = c->from.control,
+                                      .name = str_of(c->cli->n_args > 1 ? c->cli->args[1] : NULL),
+                                      .tenant = c->tenant,
+                                      .when = c->when};
+    return sessions_export(&e, err);
+}
+
 static const struct sessions_verb verbs[] = {
     {"list",
      0,
      SOURCE_READS,
      true,
+     false,
      {"--status", "--client", "--server", "--user", "--limit", "--tenant", "--utc", "--data",
       "--url", "--json"},
      run_list},
@@ -301,11 +316,13 @@ static const struct sessions_verb verbs[] = {
      1,
      SOURCE_READS,
      true,
+     false,
      {"-n", "--tenant", "--utc", "--data", "--url", "--json"},
      run_show},
     {"watch",
      0,
      SOURCE_READS,
+     false,
      false,
      {"--status", "--client", "--server", "--user", "--limit", "--tenant", "--utc", "--data",
       "--url", "--json"},
@@ -314,8 +331,16 @@ static const struct sessions_verb verbs[] = {
      1,
      SOURCE_CHANGES,
      false,
+     false,
      {"--reason", "--yes", "--tenant", "--data", "--url", "--json"},
      run_end},
+    {"export",
+     1,
+     SOURCE_READS,
+     false,
+     true,
+     {"--format", "-o", "--since", "--until", "--tenant", "--utc", "--data", "--url"},
+     run_export},
 };
 
 static int run(struct sessions_cmd *c, const struct sessions_verb *v)
@@ -352,9 +377,10 @@ int cmd_sessions(struct cli *cli)
         struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
         for (size_t i = 0; i < countof(verbs); i++)
             cli_nearest_offer(&near, verbs[i].name);
-        return cli_unknown_verb(cli, &near, "sessions needs one of list, show ID, watch or end ID");
+        return cli_unknown_verb(cli, &near,
+                                "sessions needs one of list, show ID, watch, end ID or export ID");
     }
-    if (cli->n_args != 1 + v->n_args)
+    if (cli->n_args != 1 + v->n_args && !(v->may_omit_arg && cli->n_args == v->n_args))
         return cli_usage(cli,
                          v->n_args ? "sessions %s takes one session: its session_id, its id, or "
                                      "the beginning of one; see holdfast sessions list"

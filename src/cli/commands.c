@@ -271,6 +271,13 @@ static const struct cli_flag sessions_flags[] = {
     {"--reason", "TEXT", "reason to record (end; default: ended by an administrator)"},
     {"--yes", NULL, "do not ask (end)"},
     {"--tenant", "NAME", "tenant of the sessions (default: default; with --url that of the key)"},
+    {"--format", "NAME",
+     "jsonl, md or csv (export; default: by the end of the name in -o, else jsonl)"},
+    {"-o", "FILE", "write into FILE, whole or not at all (export; default: standard output)"},
+    {"--since", "TIME",
+     "all sessions that were used since then: 30m, 2d, 2026-11-17, \"2026-11-17 14:00\", today or "
+     "yesterday (export, instead of ID)"},
+    {"--until", "TIME", "of these, the sessions that began before then (export)"},
     UTC_FLAG,
     DATA_FLAG,
     URL_FLAGS,
@@ -478,9 +485,10 @@ static const struct cli_command own[] = {
     {
         .name = "sessions",
         .group = "Look",
-        .usage = "list | show ID | watch | end ID [--reason TEXT] [--yes]",
-        .summary = "List the sessions of clients, show one with its newest calls, watch them, or "
-                   "end one.",
+        .usage = "list | show ID | watch | end ID [--reason TEXT] [--yes] | export (ID | --since "
+                 "TIME) [--format jsonl|md|csv] [-o FILE]",
+        .summary = "List the sessions of clients, show one with its newest calls, watch them, end "
+                   "or export one.",
         .examples = {"holdfast sessions list --client claude-code",
                      "holdfast sessions show ses_Heefe51k"},
         .flags = sessions_flags,

@@ -329,6 +329,126 @@ bool control_send(struct control *c, const struct control_request *r, struct are
     return ok;
 }
 
+/* An answer that is read as it comes.  A refusal is gathered whole in `in`. */
+struct download {
+    const struct control *from;
+    struct arena *mem;
+    struct buf in; /* the head, until it is complete */
+    struct http_head head;
+    struct http_chunks chunks;
+    bool has_head, is_complete;
+    uint64_t left; /* of a body with a length */
+    bool (*take)(void *arg, struct str bytes, struct error *err);
+    void *arg;
+};
+
+static bool broke_off(struct error *err)
+{
+    return error_set(err, ERR_UNREACHABLE,
+                     "Holdfast broke off its answer, and what came is not complete; try again");
+}
+
+static bool download_body(struct download *d, struct str bytes, struct error *err)
+{
+    struct http_fault fault;
+
+    while (bytes.n && d->head.framing == HTTP_CHUNKED && !d->is_complete) {
+        struct str data;
+        size_t used;
+        enum http_parse verdict = http_chunks_feed(&d->chunks, bytes, &used, &data, &fault);
+        if (verdict == HTTP_PARSE_BAD)
+            return broke_off(err);
+        if (data.n && !d->take(d->arg, data, err))
+            return false;
+        d->is_complete = verdict == HTTP_PARSE_OK;
+        bytes = str_n(bytes.p + used, bytes.n - used);
+    }
+    if (d->head.framing == HTTP_CHUNKED || !bytes.n)
+        return true;
+    d->left -= bytes.n < d->left ? bytes.n : d->left;
+    d->is_complete = d->head.framing == HTTP_LENGTH && !d->left;
+    return d->take(d->arg, bytes, err);
+}
+
+static bool download_head(struct download *d, struct error *err)
+{
+    struct http_fault fault;
+    size_t used;
+
+    enum http_parse verdict = http_parse_response(buf_str(&d->in), false, &d->head, &used, &fault);
+    if (verdict == HTTP_PARSE_MORE)
+        return true;
+    if (verdict != HTTP_PARSE_OK)
+        return error_set(err, ERR_UNREACHABLE,
+                         "the answer is not HTTP; is Holdfast listening at that address?");
+    if (d->head.status < 200) {
+        buf_consume(&d->in, used);
+        return download_head(d, err);
+    }
+    d->has_head = true;
+    d->is_complete = d->head.framing == HTTP_NO_BODY;
+    if (d->head.status > 299) /* the rest is gathered behind the head */
+        return true;
+    http_chunks_init(&d->chunks);
+    d->left = d->head.content_length;
+    return download_body(d, str_n(d->in.p + used, d->in.n - used), err);
+}
+
+static bool download_bytes(void *arg, struct str bytes, struct error *err)
+{
+    struct download *d = arg;
+
+    if (d->has_head && d->head.status <= 299)
+        return download_body(d, bytes, err);
+    if (!buf_try_add(&d->in, bytes.p, bytes.n))
+        return error_set(err, ERR_TOO_LARGE, "the head of the answer is too long");
+    return d->has_head || download_head(d, err);
+}
+
+/* Over a connection of this machine. */
+static bool read_stream(const struct control *c, struct str request, struct download *d,
+                        struct error *err)
+{
+    char scratch[65536];
+    ssize_t n = -1;
+    int fd;
+
+    if (!open_fd(c, &fd, err))
+        return false;
+    int64_t until = clock_mono_ms() + c->deadline_ms;
+    bool ok = reach(c, fd, until, err) && send_all(c, fd, request, until, err);
+    while (ok && n != 0) {
+        n = recv(fd, scratch, sizeof(scratch), 0);
+        if (n > 0)
+            ok = download_bytes(d, str_n(scratch, (size_t)n), err);
+        else if (n < 0 && errno != EAGAIN && errno != EINTR)
+            ok = error_sys(err, ERR_UNREACHABLE, errno, "Holdfast broke off its answer");
+        else if (n < 0)
+            ok = wait_for(c, fd, POLLIN, clock_mono_ms() + c->deadline_ms, err);
+    }
+    close(fd);
+    return ok;
+}
+
+bool control_download(struct control *c, struct str path, struct arena *mem,
+                      bool (*take)(void *arg, struct str bytes, struct error *err), void *arg,
+                      struct error *err)
+{
+    struct control_request get = {.method = "GET", .path = path};
+    struct download d = {.from = c, .mem = mem, .take = take, .arg = arg};
+    struct str request = request_of(c, &get, mem), ignored;
+
+    buf_init(&d.in, MAX_ANSWER);
+    bool ok = c->remote ? remote_stream(c->remote, request, c->deadline_ms, download_bytes, &d, err)
+                        : read_stream(c, request, &d, err);
+    if (ok && d.has_head && d.head.status > 299)
+        ok = take_answer(c, buf_str(&d.in), mem, &ignored, err);
+    else if (ok && !d.is_complete)
+        ok = broke_off(err);
+    buf_release(&d.in);
+    return ok;
+}
+
 /* Reads the head byte by byte, so that no byte of the lines after it is taken. */
 static bool read_head(const struct control *c, int fd, struct buf *in, int64_t until_ms,
                       struct error *err)

@@ -37,6 +37,13 @@ must_check bool control_send(struct control *c, const struct control_request *r,
 must_check bool control_get(void *c, struct str path, struct arena *mem, struct str *ret_body,
                             struct error *err);
 
+/* GET of an answer of any size: hands the bytes of its body to `take` as they come, until it returns
+ * false with *err set.  The deadline limits the wait for the next bytes.  True: the body was
+ * complete. */
+must_check bool control_download(struct control *c, struct str path, struct arena *mem,
+                                 bool (*take)(void *arg, struct str bytes, struct error *err),
+                                 void *arg, struct error *err);
+
 /* Opens a stream: GET `path`, answered 200 in chunks.  Not at a URL.  *ret_fd is the connected, non-blocking socket
  * behind the head of the answer, owned by the caller. */
 must_check bool control_stream(struct control *c, struct str path, struct arena *mem, int *ret_fd,

@@ -108,3 +108,22 @@ bool remote_exchange(struct remote *r, struct str request, int64_t deadline_ms, 
     wire_close(w);
     return ok || err->code == ERR_TOO_LARGE ? ok : not_reached(r, err);
 }
+
+bool remote_stream(struct remote *r, struct str request, int64_t idle_ms,
+                   bool (*take)(void *arg, struct str bytes, struct error *err), void *arg,
+                   struct error *err)
+{
+    char scratch[65536];
+    struct wire *w;
+    size_t n;
+
+    if (!wire_open(&r->target, wire_now_us() + idle_ms * 1000, &w, err))
+        return not_reached(r, err);
+    bool ok = wire_write(w, request, wire_now_us() + idle_ms * 1000, err), is_taken = true;
+    while (ok && is_taken &&
+           (ok = wire_read(w, scratch, sizeof(scratch), wire_now_us() + idle_ms * 1000, &n, err)))
+        is_taken = take(arg, str_n(scratch, n), err);
+    ok = is_taken && (ok || wire_has_ended(w));
+    wire_close(w);
+    return ok || !is_taken ? ok : not_reached(r, err);
+}

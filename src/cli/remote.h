@@ -21,4 +21,10 @@ bool remote_is_clear(const struct remote *r);
 must_check bool remote_exchange(struct remote *r, struct str request, int64_t deadline_ms,
                                 struct buf *in, struct error *err);
 
+/* The same for an answer of any size: hands the bytes to `take` as they come, until it returns false
+ * with *err set.  `idle_ms` limits the wait for the next bytes. */
+must_check bool remote_stream(struct remote *r, struct str request, int64_t idle_ms,
+                              bool (*take)(void *arg, struct str bytes, struct error *err),
+                              void *arg, struct error *err);
+
 #endif
