@@ -111,6 +111,18 @@ void api_stream_abort(struct api_call *c)
     http_stream_abort(r);
 }
 
+struct http_request *api_stream(struct api_call *c, const char *type, struct str headers,
+                                size_t max_queue)
+{
+    struct http_request *r = c->http;
+    struct str lines = arena_printf(c->mem, "X-Request-Id: %.*s\r\n%.*s", STR_ARG(c->request_id),
+                                    STR_ARG(headers));
+
+    let_go(c);
+    http_stream_begin(r, 200, type, lines, max_queue);
+    return r;
+}
+
 void api_problem(struct api_call *c, enum err_code code, const char *error, const char *detail,
                  struct str headers)
 {

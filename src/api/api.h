@@ -114,7 +114,7 @@ struct js_writer;
 struct api_part {
     const struct api_operation *operations; /* a NULL id ends the list */
     const char *after;                      /* id of the operation that they follow */
-    const struct api_schema *schemas;       /* of answers; a NULL name ends the list */
+    const struct api_schema *schemas;       /* of answers; a NULL name ends the list; or NULL */
     const char *after_schema;               /* name of the schema that they follow */
     const struct api_tag *tag;              /* of the operations; NULL: a tag of this folder */
     const char *after_tag;                  /* name of the tag that it follows */
@@ -179,6 +179,12 @@ struct str problem_body(struct arena *mem, enum err_code code, const char *error
                         const char *detail, struct str request_id);
 /* The problem for c->reg.result, which is not REGISTRY_OK. */
 void api_refuse_result(struct api_call *c);
+
+/* Answers 200 with a stream of this type.  The call is over and must not be used afterwards; the
+ * caller writes to the returned request and ends it (http/server.h).  A stop does not wait for
+ * it.  The client must still be connected. */
+struct http_request *api_stream(struct api_call *c, const char *type, struct str headers,
+                                size_t max_queue);
 
 /* Prepares the answer of a change before the change is made, so that one commit stores both.
  * api_reply_prepared() sends the answer after the commit. */

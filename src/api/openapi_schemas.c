@@ -150,6 +150,12 @@ static void write_array(struct js_writer *w, const struct api_kind *kind)
     openapi_ref(w, "schemas", kind->items->name);
 }
 
+static void write_texts(struct js_writer *w, const struct js_field *f)
+{
+    write_number(w, "maxItems", (int64_t)f->max_items);
+    js_kv_raw(w, "items", STR("{\"type\":\"string\"}"));
+}
+
 static void write_field(struct js_writer *w, const struct js_field *f, const struct api_body *body)
 {
     const struct api_kind *kind = kind_of(f);
@@ -168,6 +174,8 @@ static void write_field(struct js_writer *w, const struct js_field *f, const str
         write_bounds(w, kind->type, f->min, f->max);
     if (kind->items)
         write_array(w, kind);
+    if (f->kind == JS_BIND_STRINGS)
+        write_texts(w, f);
     if (kind->is_secret)
         js_kv_bool(w, "writeOnly", true);
     js_object_end(w);

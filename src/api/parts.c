@@ -52,6 +52,8 @@ static void add_schemas(const struct api_part *part)
 {
     size_t at = 0, n = 0;
 
+    if (!part->schemas)
+        return;
     while (at < all.n_schemas && strcmp(all.schemas[at]->name, part->after_schema) != 0)
         at++;
     while (part->schemas[n].name)

@@ -430,13 +430,12 @@ static bool read_stream(const struct control *c, struct str request, struct down
     return ok;
 }
 
-bool control_download(struct control *c, struct str path, struct arena *mem,
-                      bool (*take)(void *arg, struct str bytes, struct error *err), void *arg,
-                      struct error *err)
+bool control_receive(struct control *c, const struct control_request *r, struct arena *mem,
+                     bool (*take)(void *arg, struct str bytes, struct error *err), void *arg,
+                     struct error *err)
 {
-    struct control_request get = {.method = "GET", .path = path};
     struct download d = {.from = c, .mem = mem, .take = take, .arg = arg};
-    struct str request = request_of(c, &get, mem), ignored;
+    struct str request = request_of(c, r, mem), ignored;
 
     buf_init(&d.in, MAX_ANSWER);
     bool ok = c->remote ? remote_stream(c->remote, request, c->deadline_ms, download_bytes, &d, err)
@@ -447,6 +446,14 @@ bool control_download(struct control *c, struct str path, struct arena *mem,
         ok = broke_off(err);
     buf_release(&d.in);
     return ok;
+}
+
+bool control_download(struct control *c, struct str path, struct arena *mem,
+                      bool (*take)(void *arg, struct str bytes, struct error *err), void *arg,
+                      struct error *err)
+{
+    return control_receive(c, &(struct control_request){.method = "GET", .path = path}, mem, take,
+                           arg, err);
 }
 
 /* Reads the head byte by byte, so that no byte of the lines after it is taken. */

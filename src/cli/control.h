@@ -37,9 +37,14 @@ must_check bool control_send(struct control *c, const struct control_request *r,
 must_check bool control_get(void *c, struct str path, struct arena *mem, struct str *ret_body,
                             struct error *err);
 
-/* GET of an answer of any size: hands the bytes of its body to `take` as they come, until it returns
+/* An answer of any size: hands the bytes of its body to `take` as they come, until it returns
  * false with *err set.  The deadline limits the wait for the next bytes.  True: the body was
  * complete. */
+must_check bool control_receive(struct control *c, const struct control_request *r,
+                                struct arena *mem,
+                                bool (*take)(void *arg, struct str bytes, struct error *err),
+                                void *arg, struct error *err);
+/* The same for a GET. */
 must_check bool control_download(struct control *c, struct str path, struct arena *mem,
                                  bool (*take)(void *arg, struct str bytes, struct error *err),
                                  void *arg, struct error *err);
