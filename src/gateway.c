@@ -26,6 +26,7 @@
 #include "io/service.h"
 #include "io/tls.h"
 #include "front/front.h"
+#include "replay/replay.h"
 #include "session/reaper.h"
 #include "session/remote_changes.h"
 #include "session/session_gauges.h"
@@ -538,6 +539,7 @@ static void stop(struct gateway *g)
     if (sv->front->identity)
         identity_stop(sv->front->identity);
     logins_stop(g->api.logins);
+    replays_stop(g->api.replays);
     docs_stop(g->api.docs);
     if (sv->lanes)
         lanes_free(sv->lanes);
@@ -546,6 +548,7 @@ static void stop(struct gateway *g)
     pins_free(sv->pins);
     health_free(g->health);
     logins_free(g->api.logins);
+    replays_free(g->api.replays);
     identity_free(sv->front->identity);
     secrets_free(sv->secrets);
     keyring_free(sv->keyring);

@@ -16,6 +16,7 @@
 #include "exchange/routes.h"
 #include "exchange/sse2024.h"
 #include "export/sign.h"
+#include "replay/replay.h"
 #include "servers/sample.h"
 #include "servers/session.h"
 #include "session/remote_changes.h"
@@ -265,6 +266,7 @@ void gateway_add_routes(struct gateway *g)
     g->api.pins = sv->pins;
     g->api.audit = sv->audit;
     g->api.export_key = gateway_export_key_new(storage_chain(g->storage));
+    g->api.replays = replays_new(sv);
     g->api.on_secret_changed = gateway_on_secret_changed;
     g->api.on_secret_changed_arg = g;
     g->api.database = g->database;

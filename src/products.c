@@ -10,6 +10,7 @@
 #include "feeds/store/family.h"
 #include "holds/api/holds.h"
 #include "holds/store/family.h"
+#include "replay/api/table.h"
 #include "session/share_store/family.h"
 #include "templates/api/templates.h"
 #include "templates/store/family.h"
@@ -26,5 +27,6 @@ void products_register(void)
     api_add(&templates_api);
     api_add(&holds_api);
     api_add(&exports_api);
+    api_add(&replay_api);
     cli_add(docs_commands, "audit");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast sessions list|show|watch|end|export: a client of /api/v1/sessions and, for the calls of a
+/* holdfast sessions list|show|watch|end|export|replay: a client of /api/v1/sessions and, for the calls of a
  * session, of /api/v1/audit/executions. */
 #include "cli/cli.h"
 
@@ -12,6 +12,7 @@
 #include "cli/inventory.h"
 #include "cli/sessions_export.h"
 #include "cli/sessions_list.h"
+#include "cli/sessions_replay.h"
 #include "cli/sessions_view.h"
 #include "cli/sessions_watch.h"
 #include "cli/source.h"
@@ -27,6 +28,7 @@
 struct sessions_cmd {
     struct cli *cli;
     bool json, colour;
+    int status;   /* of the command, when nothing failed */
     int terminal; /* stdout, also behind a pager */
     struct source from;
     struct str tenant;
@@ -303,6 +305,24 @@ static bool run_export(struct sessions_cmd *c, struct error *err)
     return sessions_export(&e, err);
 }
 
+/* replay */
+
+static bool run_replay(struct sessions_cmd *c, struct error *err)
+{
+    struct sessions_replay r = {.cli = c->cli,
+                                .control = c->from.control,
+                                .tenant = c->tenant,
+                                .json = c->json,
+                                .colour = c->colour};
+    struct str json = STR_NONE;
+    struct js_doc doc;
+
+    if (!read_session(c, &json, &doc, err))
+        return false;
+    r.handle = source_text(&doc, js_root(&doc), "session_id", c->cli->mem);
+    return sessions_replay(&r, &c->status, err);
+}
+
 static const struct sessions_verb verbs[] = {
     {"list",
      0,
@@ -341,6 +361,14 @@ static const struct sessions_verb verbs[] = {
      true,
      {"--format", "-o", "--since", "--until", "--tenant", "--utc", "--data", "--url"},
      run_export},
+    {"replay",
+     1,
+     SOURCE_READS,
+     false,
+     false,
+     {"--against", "--diff", "--writes", "--ignore", "--only", "--stop", "--yes", "--tenant",
+      "--data", "--url", "--json"},
+     run_replay},
 };
 
 static int run(struct sessions_cmd *c, const struct sessions_verb *v)
@@ -363,7 +391,7 @@ static int run(struct sessions_cmd *c, const struct sessions_verb *v)
         table_release(&c->table);
     buf_release(&c->out);
     close(c->terminal);
-    return ok ? 0 : cli_refuse(c->cli, &err);
+    return ok ? c->status : cli_refuse(c->cli, &err);
 }
 
 int cmd_sessions(struct cli *cli)
@@ -378,7 +406,8 @@ int cmd_sessions(struct cli *cli)
         for (size_t i = 0; i < countof(verbs); i++)
             cli_nearest_offer(&near, verbs[i].name);
         return cli_unknown_verb(cli, &near,
-                                "sessions needs one of list, show ID, watch, end ID or export ID");
+                                "sessions needs one of list, show ID, watch, end ID, export ID or "
+                                "replay ID");
     }
     if (cli->n_args != 1 + v->n_args && !(v->may_omit_arg && cli->n_args == v->n_args))
         return cli_usage(cli,

@@ -269,7 +269,17 @@ static const struct cli_flag sessions_flags[] = {
      "lines)"},
     {"-n", "N", "number of calls to print (show; default: 10)"},
     {"--reason", "TEXT", "reason to record (end; default: ended by an administrator)"},
-    {"--yes", NULL, "do not ask (end)"},
+    {"--against", "SERVER", "send every call to this server (replay; default: each to its own)"},
+    {"--diff", NULL, "print the two values of each difference (replay)"},
+    {"--writes", NULL,
+     "also send calls of tools that are not annotated as read-only; asks first (replay)"},
+    {"--ignore", "PATH",
+     "a place in results that does not count, such as /content/0/text/time, with * for any key; "
+     "may be given several times (replay)"},
+    {"--only", "PATTERN",
+     "only calls of these tools, as server__tool with *; may be given several times (replay)"},
+    {"--stop", NULL, "end after the first call that is neither same nor skipped (replay)"},
+    {"--yes", NULL, "do not ask (end, replay)"},
     {"--tenant", "NAME", "tenant of the sessions (default: default; with --url that of the key)"},
     {"--format", "NAME",
      "jsonl, md or csv (export; default: by the end of the name in -o, else jsonl)"},
@@ -486,11 +496,14 @@ static const struct cli_command own[] = {
         .name = "sessions",
         .group = "Look",
         .usage = "list | show ID | watch | end ID [--reason TEXT] [--yes] | export (ID | --since "
-                 "TIME) [--format jsonl|md|csv] [-o FILE]",
-        .summary = "List the sessions of clients, show one with its newest calls, watch them, end "
-                   "or export one.",
+                 "TIME) [--format jsonl|md|csv] [-o FILE] | replay ID [--against SERVER] [--diff] "
+                 "[--writes] [--ignore PATH]",
+        .summary =
+            "List the sessions of clients, show one with its newest calls, watch them, end "
+            "or export one, or send its recorded calls again and compare the results. Replay "
+            "exits with 0 if all results are the same, else with 1.",
         .examples = {"holdfast sessions list --client claude-code",
-                     "holdfast sessions show ses_Heefe51k"},
+                     "holdfast sessions replay ses_Heefe51k --diff"},
         .flags = sessions_flags,
         .run = cmd_sessions,
     },
