@@ -1,0 +1,3 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Back to 0020.
+DROP TABLE sink_positions;
