@@ -31,6 +31,7 @@
 #include "session/remote_changes.h"
 #include "session/session_gauges.h"
 #include "session/session_metrics.h"
+#include "sinks/sinks.h"
 #include "store/redis_listen.h"
 #include "trace/traces.h"
 #include "upstream/health_store.h"
@@ -132,7 +133,7 @@ bool gateway_check_files(const struct config *config, struct error *err)
 {
     struct tls_context *tls = NULL;
 
-    if (!issuers_try(config, err) || !load_tls(config, &tls, err))
+    if (!issuers_try(config, err) || !sinks_check(config, err) || !load_tls(config, &tls, err))
         return false;
     tls_free(tls);
     return true;
@@ -300,7 +301,7 @@ static void replace_config(struct gateway *g)
     if (!str_eq(fresh->listen, g->front.config->listen))
         log_warn("\"listen\" changes only with a restart", LS("now", g->front.config->listen));
     if (!config_keep_listener(fresh, g->front.config, &err) || !issuers_try(fresh, &err) ||
-        !load_tls(fresh, &tls, &err)) {
+        !sinks_check(fresh, &err) || !load_tls(fresh, &tls, &err)) {
         log_error("the configuration was not reloaded; the old one stays", LZ("why", err.text));
         config_unref(fresh);
         return;
@@ -320,6 +321,7 @@ static void replace_config(struct gateway *g)
     reaper_apply(g->reaper, fresh);
     quotas_apply(g->front.quotas, fresh);
     traces_apply(g->sv.traces, fresh->otlp);
+    sinks_apply(g->sinks, fresh);
     undelivered_set_life(g->sv.undelivered, fresh->undelivered_ms);
     lanes_set_reserve(g->sv.lanes, (int64_t)fresh->disk_reserve);
     config_unref(g->front.config);
@@ -344,7 +346,8 @@ static void on_anchored(void *arg)
 /* What still waits for receivers outside gets a moment, but none that do not answer. */
 static bool is_flushed(const struct gateway *g)
 {
-    return traces_are_flushed(g->sv.traces) || clock_mono_ms() >= g->flush_until_ms;
+    return (traces_are_flushed(g->sv.traces) && sinks_are_flushed(g->sinks)) ||
+           clock_mono_ms() >= g->flush_until_ms;
 }
 
 /* While calls are running, an orderly shutdown is impossible.  It is also unnecessary: acknowledged
@@ -378,6 +381,7 @@ static void on_drain_tick(void *arg)
     }
     g->flush_until_ms = clock_mono_ms() + FLUSH_MS;
     traces_flush(g->sv.traces);
+    sinks_flush(g->sinks);
     g->anchoring = g->front.closing = true;
     audit_anchor(g->sv.audit, on_anchored, g);
 }
@@ -541,6 +545,7 @@ static void stop(struct gateway *g)
     logins_stop(g->api.logins);
     replays_stop(g->api.replays);
     docs_stop(g->api.docs);
+    sinks_stop(g->sinks);
     if (sv->lanes)
         lanes_free(sv->lanes);
     gateway_secrets_free(g);
@@ -566,6 +571,7 @@ static void stop(struct gateway *g)
         calls_free(sv->calls);
     traces_free(sv->traces);
     quotas_free(sv->front->quotas);
+    sinks_free(g->sinks);
     feed_free(g->feeds.feed);
     if (sv->audit)
         audit_free(sv->audit);

@@ -30,6 +30,7 @@ struct gateway {
     struct front front;
     struct services sv; /* for exchanges */
     struct feeds feeds;
+    struct sinks *sinks;
     struct api_services api; /* the same parts, and those for the API alone */
     struct str database;     /* name of the database in use, for people */
     struct http_server *server;

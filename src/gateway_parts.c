@@ -20,6 +20,7 @@
 #include "servers/sample.h"
 #include "servers/session.h"
 #include "session/remote_changes.h"
+#include "sinks/sinks.h"
 #include "store/claim.h"
 #include "store/redis_listen.h"
 #include "trace/traces.h"
@@ -292,6 +293,16 @@ void gateway_add_routes(struct gateway *g)
         .quiet = &sv->quiet,
     };
     feeds_add_routes(&g->feeds);
+    struct sinks_config sinks = {
+        .loop = sv->loop,
+        .lanes = sv->lanes,
+        .feed = g->feeds.feed,
+        .writer = storage_writer(g->storage)->number,
+        .is_shared = storage_is_shared(g->storage),
+        .node = storage_writer(g->storage)->node,
+    };
+    g->sinks = sinks_new(&sinks);
+    sinks_apply(g->sinks, sv->front->config);
 }
 
 /* Starts the knowledge base.  Its tools are registered with the other built-in servers. */

@@ -12,6 +12,7 @@
 #include "holds/store/family.h"
 #include "replay/api/table.h"
 #include "session/share_store/family.h"
+#include "sinks/store/family.h"
 #include "templates/api/templates.h"
 #include "templates/store/family.h"
 
@@ -23,6 +24,7 @@ void products_register(void)
     store_family_add(&feeds_store);
     store_family_add(&templates_store);
     store_family_add(&holds_store);
+    store_family_add(&sinks_store);
     api_add(&docs_api);
     api_add(&templates_api);
     api_add(&holds_api);

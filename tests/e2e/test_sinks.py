@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sinks: every event reaches its receiver at least once and in order, through dead receivers, kills and reloads."""
+import base64
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import signal
+import stat
+import subprocess
+import time
+
+import pytest
+
+from harness import wait_for
+from postgres import shared_keys
+from receiver import Receiver
+from rest import Rest
+
+KEY = 'a-signing-key-of-the-tests'
+
+
+@pytest.fixture(name='receiver')
+def fixture_receiver():
+    with contextlib.ExitStack() as stack:
+        def make(**options):
+            one = Receiver(**options)
+            stack.callback(one.close)
+            return one
+        yield make
+
+
+def said(hf, message, what, since=0):
+    return hf.wait_log(lambda line: line.get('msg') == message, what, since)
+
+
+def call(hf, n=1, text='hello'):
+    client = hf.client()
+    client.connect()
+    for i in range(n):
+        assert client.call('echo', {'message': f'{text} {i}'}).status == 200
+
+
+def record(hf):
+    """Ids of all events on record, in order."""
+    found, after = [], ''
+    while True:
+        page = json.loads(hf.get(f'/api/v1/audit/events?limit=200{after}').body)['events']
+        found += [e['id'] for e in page if e['kind'] != 'anchor']
+        if not page:
+            return found
+        after = '&after=' + page[-1]['id']
+
+
+def lines(*paths):
+    found = []
+    for path in paths:
+        with open(path, encoding='utf-8') as file:
+            text = file.read()
+        text = text[:text.rfind('\n') + 1]  # the last line may just be written
+        found += [json.loads(line) for line in text.splitlines() if line != 'not ours']
+    return [e for e in found if e['kind'] != 'anchor']
+
+
+def posted(to):
+    return [e for p in to.taken() for e in json.loads(p['body'])['data']['events'] if e['kind'] != 'anchor']
+
+
+def number(ident):
+    return tuple(map(int, ident.split('.')))
+
+
+def first_times(events):
+    """Ids in the order in which they came first."""
+    return list(dict.fromkeys(e['id'] for e in events))
+
+
+def complete(events, hf):
+    """Each event on record came, in its order within its writer."""
+    came = first_times(events)
+    assert came == sorted(came, key=number)
+    return set(record(hf)) <= set(came)
+
+
+def file_sink(path, **members):
+    return {'name': 'lines', 'type': 'file', 'path': str(path), 'from': 'start', **members}
+
+
+def hook(to, **members):
+    return {'name': 'hook', 'type': 'webhook', 'url': to.url + '/in?x=1', 'from': 'start', **members}
+
+
+def metric(hf, name, sink='lines'):
+    wanted = f'holdfast_sink_{name}{{sink="{sink}"}} '
+    return next((int(line[len(wanted):]) for line in hf.get('/metrics').body.decode().splitlines() if line.startswith(wanted)), None)
+
+
+def test_file__has_each_event_as_it_is_on_record(holdfast, tmp_path):
+    path = tmp_path / 'events.jsonl'
+    hf = holdfast(settings={'sinks': [file_sink(path)]})
+    call(hf, 3)
+    wait_for(lambda: path.exists() and complete(lines(path), hf), 'the events in the file')
+    on_record = {e['id']: e for e in json.loads(hf.get('/api/v1/audit/events?limit=200').body)['events']}
+    assert all(on_record[e['id']] == e for e in lines(path)) and not any('body' in e for e in lines(path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert metric(hf, 'up') == 1 and metric(hf, 'events_total') >= 6
+    before = first_times(lines(path))
+    hf.restart(kill=False)
+    call(hf)
+    wait_for(lambda: complete(lines(path), hf), 'the events after the restart')
+    assert len(lines(path)) == len(first_times(lines(path))) > len(before), 'an orderly restart repeats nothing'
+
+
+def test_file__loses_no_line_to_a_kill(holdfast, tmp_path):
+    path = tmp_path / 'events.jsonl'
+    hf = holdfast(settings={'sinks': [file_sink(path)]})
+    for n in range(3):
+        call(hf, 30, f'round {n}')
+        hf.kill()
+        with open(path, 'ab') as file:  # what a write may leave that was cut short
+            file.write(b'{"id":"1.99999","kind":"out' if n else b'not ours')
+        hf.restart(kill=False)
+        wait_for(lambda: complete(lines(path), hf), 'every event')
+    text = path.read_text()
+    assert text.count('not ours\n') == 1 and '1.99999' not in text
+
+
+def test_file__is_rotated_by_size_and_by_others(holdfast, tmp_path):
+    path = tmp_path / 'events.jsonl'
+    hf = holdfast(settings={'sinks': [file_sink(path, max_size='8KiB', keep=40)]})
+    call(hf, 40)
+
+    def all_files():
+        rotated = [tmp_path / f'events.jsonl.{i}' for i in range(40, 0, -1)]
+        return [f for f in rotated if f.exists()] + [path]
+
+    wait_for(lambda: complete(lines(*all_files()), hf), 'the events in all files')
+    files = all_files()
+    assert len(files) > 3 and all(f.stat().st_size <= 8192 for f in files)
+    assert all(stat.S_IMODE(f.stat().st_mode) == 0o600 for f in files)
+    last = len(lines(*files))
+    os.rename(path, tmp_path / 'moved')
+    call(hf, 2)
+    wait_for(lambda: path.exists() and complete(lines(*files[:-1], tmp_path / 'moved', path), hf), 'a new file')
+    assert len(lines(*files[:-1], tmp_path / 'moved')) == last
+    hf.write_config({'mcpServers': {}, 'holdfast': {'sinks': [file_sink(path, max_size='8KiB', keep=2)]}})
+    hf.process.send_signal(signal.SIGHUP)
+    said(hf, 'configuration reloaded', 'the reload')
+    call(hf, 20)
+    wait_for(lambda: [f.name for f in all_files()] == ['events.jsonl.2', 'events.jsonl.1', 'events.jsonl'], 'two rotated files')
+
+
+def test_file__that_cannot_be_written_is_tried_again(holdfast, tmp_path):
+    path = tmp_path / 'later' / 'events.jsonl'
+    hf = holdfast(settings={'sinks': [file_sink(path)]})
+    call(hf, 5)
+    line = said(hf, 'a sink does not take events', 'the failure')
+    assert str(path) in line['why'] and 'make its directory' in line['why']
+    assert metric(hf, 'up') == 0 and metric(hf, 'failures_total') >= 1
+    path.parent.mkdir()
+    wait_for(lambda: path.exists() and complete(lines(path), hf), 'the events')
+    wait_for(lambda: metric(hf, 'up') == 1, 'the sink to be up')
+    os.unlink(path)
+    os.symlink(tmp_path / 'elsewhere', path)
+    call(hf)
+    wait_for(lambda: any('symbolic link' in line.get('why', '') for line in hf.log() if isinstance(line, dict)), 'the refusal')
+    os.unlink(path)
+    with open(path, 'w', encoding='utf-8') as other:
+        import fcntl
+        fcntl.flock(other, fcntl.LOCK_EX)
+        wait_for(lambda: any('another process' in line.get('why', '') for line in hf.log() if isinstance(line, dict)), 'the lock to be seen')
+    wait_for(lambda: lines(path), 'the events in the new file')
+
+
+def check_signature(post, key=KEY.encode()):
+    head = {name.lower(): value for name, value in post['headers'].items()}
+    signed = f"{head['webhook-id']}.{head['webhook-timestamp']}.".encode() + post['body']
+    wanted = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    assert head['webhook-signature'] == 'v1,' + wanted
+    assert abs(int(head['webhook-timestamp']) - time.time()) < 120 and head['content-type'] == 'application/json'
+    return head['webhook-id']
+
+
+def test_webhook__is_signed_and_tried_again_until_it_takes(holdfast, receiver):
+    to = receiver()
+    to.answers = [500, (429, {'Retry-After': '1'}, b''), b'garbage', (302, {'Location': '/'}, b'')][:3]
+    hf = holdfast(settings={'sinks': [hook(to, secret=KEY, headers={'X-Team': 'a'})]})
+    call(hf, 3)
+    wait_for(lambda: complete(posted(to), hf), 'the events')
+    ids = [check_signature(p) for p in to.posts]
+    assert ids[0] == ids[1] == ids[2] == ids[3] and to.posts[0]['body'] == to.posts[3]['body']
+    assert len(set(ids)) == len({p['body'] for p in to.posts})
+    assert to.posts[0]['path'] == '/in?x=1' and to.posts[0]['headers']['X-Team'] == 'a'
+    body = json.loads(to.posts[0]['body'])
+    assert body['type'] == 'holdfast.events' and body['data']['sink'] == 'hook'
+    assert len(posted(to)) == len(first_times(posted(to)))
+    assert metric(hf, 'failures_total', 'hook') == 3
+    assert any(line.get('why') == 'it answered HTTP 500' for line in hf.log() if isinstance(line, dict))
+    assert KEY not in hf.text()
+
+
+def test_webhook__takes_a_key_of_standard_webhooks_and_smaller_batches(holdfast, receiver):
+    key = os.urandom(24)
+    to = receiver()
+    hf = holdfast(settings={'sinks': [hook(to, secret='whsec_' + base64.b64encode(key).decode(), bodies=True)]})
+    to.answers = [503, 413]
+    call(hf, 20)
+    wait_for(lambda: complete(posted(to), hf), 'the events')
+    for post in to.posts:
+        check_signature(post, key)
+    sizes = [len(json.loads(p['body'])['data']['events']) for p in to.posts]
+    assert sizes[2] <= sizes[1] // 2 or sizes[1] == 1
+    assert any('hello 7' in e.get('body', '') for e in posted(to))
+
+
+def test_dead_and_slow_receivers__do_not_touch_a_call(holdfast, receiver):
+    import threading
+    to, gate = receiver(), threading.Event()
+    to.answers = [gate]
+    dead = {'name': 'dead', 'type': 'webhook', 'url': 'http://127.0.0.1:9/', 'from': 'start'}
+    hf = holdfast(settings={'sinks': [hook(to, url=to.url), dead]})
+    call(hf, 100)
+    assert metric(hf, 'up', 'dead') == 0
+    assert json.loads(hf.get('/readyz').body)['status'] == 'ready'
+    hf.kill()
+    gate.set()
+    hf.restart(kill=False)
+    call(hf, 3)
+    wait_for(lambda: complete(posted(to), hf), 'every event', 60)
+
+
+def test_filters__choose_what_is_sent(holdfast, tmp_path):
+    sinks = [file_sink(tmp_path / 'a', name='a', filter={'types': ['outcome'], 'tool': ['sample__add']}),
+             file_sink(tmp_path / 'b', name='b', tenants=['elsewhere']),
+             file_sink(tmp_path / 'c', name='c', tenants=['default', 'elsewhere'], filter={'outcome': ['ok']}),
+             {**file_sink(tmp_path / 'd', name='d', bodies=True), 'from': 'now'}]
+    hf = holdfast(settings={'sinks': sinks})
+    call(hf, 2)
+    client = hf.client()
+    client.connect()
+    client.call('add', {'a': 1, 'b': 2})
+    wait_for(lambda: (tmp_path / 'd').exists() and any('"a":1' in e.get('body', '') for e in lines(tmp_path / 'd')), 'd')
+    wait_for(lambda: (tmp_path / 'a').exists() and lines(tmp_path / 'a'), 'a')
+    wait_for(lambda: (tmp_path / 'c').exists() and len(lines(tmp_path / 'c')) >= 2, 'c')
+    assert {(e['kind'], e['tool']) for e in lines(tmp_path / 'a')} == {('outcome', 'add')}
+    assert {e['outcome'] for e in lines(tmp_path / 'c')} == {'ok'} and not (tmp_path / 'b').exists()
+
+
+def test_reload__adds_changes_and_removes(holdfast, receiver, tmp_path):
+    to = receiver()
+    hf = holdfast(settings={'sinks': []})
+    call(hf, 2)
+
+    def reload(sinks):
+        since = len(hf.log())
+        hf.write_config({'mcpServers': {}, 'holdfast': {'sinks': sinks}})
+        hf.process.send_signal(signal.SIGHUP)
+        said(hf, 'configuration reloaded', 'the reload', since)
+
+    first = file_sink(tmp_path / 'first')
+    reload([first, hook(to, secret=KEY)])
+    wait_for(lambda: complete(posted(to), hf) and complete(lines(tmp_path / 'first'), hf), 'both')
+    reload([{**first, 'path': str(tmp_path / 'second')}, hook(to, secret=KEY)])
+    call(hf)
+    wait_for(lambda: (tmp_path / 'second').exists() and complete(lines(tmp_path / 'first', tmp_path / 'second'), hf), 'second')
+    assert not {e['id'] for e in lines(tmp_path / 'first')} & {e['id'] for e in lines(tmp_path / 'second')}
+    reload([hook(to, secret=KEY + '2')])
+    size = (tmp_path / 'second').stat().st_size
+    call(hf)
+    wait_for(lambda: complete(posted(to), hf), 'the events')
+    check_signature(to.posts[-1], (KEY + '2').encode())
+    assert (tmp_path / 'second').stat().st_size == size
+    since = len(hf.log())
+    hf.write_config({'mcpServers': {}, 'holdfast': {'sinks': [{**first, 'filter': {'types': ['outcomes']}}]}})
+    hf.process.send_signal(signal.SIGHUP)
+    line = said(hf, 'the configuration was not reloaded; the old one stays', 'the refusal', since)
+    assert 'the sink "lines"' in line['why'] and 'outcomes' in line['why']
+
+
+@pytest.fixture(name='authority', scope='module')
+def fixture_authority(tmp_path_factory):
+    """(certificate, key) for localhost that is its own authority."""
+    folder = tmp_path_factory.mktemp('tls')
+    cert, key = str(folder / 'cert.pem'), str(folder / 'key.pem')
+    subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2',
+                    '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost', '-keyout', key, '-out', cert],
+                   check=True, capture_output=True, timeout=30)
+    return cert, key
+
+
+def test_https__is_verified(holdfast, receiver, authority):
+    to = receiver(tls=authority)
+    hf = holdfast(settings={'sinks': [hook(to, secret=KEY), hook(to, name='known', secret=KEY, tls={'ca': authority[0]})]})
+    call(hf)
+    wait_for(lambda: complete(posted(to), hf), 'the events')
+    assert {json.loads(p['body'])['data']['sink'] for p in to.posts} == {'known'}
+    wait_for(lambda: metric(hf, 'up', 'hook') == 0, 'the other to fail')
+    assert any(line.get('sink') == 'hook' and 'certificate' in line.get('why', '') for line in hf.log() if isinstance(line, dict))
+
+
+def test_two_nodes__one_of_them_sends(holdfast, cluster, receiver):
+    to, url = receiver(), cluster.database()
+    settings = {'sinks': [hook(to, secret=KEY)]}
+    one = holdfast(settings=settings, env={'DATABASE_URL': url})
+    two = holdfast(settings=settings, env={'DATABASE_URL': url, **shared_keys(one)})
+    call(one, 10)
+    call(two, 10)
+
+    def writers_are_complete():
+        came = first_times(posted(to))
+        for writer in {i.split('.')[0] for i in came}:
+            mine = [i for i in came if i.split('.')[0] == writer]
+            assert mine == sorted(mine, key=number)
+        return set(record(two)) <= set(came)
+
+    wait_for(writers_are_complete, 'the events of both')
+    assert len(posted(to)) == len(first_times(posted(to))), 'both nodes sent'
+    assert (metric(one, 'events_total', 'hook') > 0) != (metric(two, 'events_total', 'hook') > 0)
+    sends, other = (one, two) if metric(one, 'events_total', 'hook') else (two, one)
+    call(sends, 5)
+    sends.kill()
+    call(other, 5)
+    wait_for(lambda: writers_are_complete() and metric(other, 'events_total', 'hook') > 0, 'the other to go on', 60)
+    sends.restart(kill=False)
+    call(sends, 2)
+    wait_for(writers_are_complete, 'the events of both again')
+    since = len(sends.log())
+    other.stop()
+    said(sends, 'the sink sends from here', 'the hand-over at an orderly stop', since)
+    call(sends, 2)
+    wait_for(lambda: {i for i in record(sends)} <= set(first_times(posted(to))), 'the rest')
+    assert Rest(sends).get('/sessions').status == 200
