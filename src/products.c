@@ -11,6 +11,7 @@
 #include "holds/api/holds.h"
 #include "holds/store/family.h"
 #include "replay/api/table.h"
+#include "retention/store/family.h"
 #include "session/share_store/family.h"
 #include "sinks/store/family.h"
 #include "templates/api/templates.h"
@@ -25,6 +26,7 @@ void products_register(void)
     store_family_add(&templates_store);
     store_family_add(&holds_store);
     store_family_add(&sinks_store);
+    store_family_add(&retention_store);
     api_add(&docs_api);
     api_add(&templates_api);
     api_add(&holds_api);

@@ -95,7 +95,8 @@ static size_t open_page(const struct memory_store *s, const struct event_filter 
     struct open_set open = {0};
     size_t n = 0;
     for (size_t i = 0; i < s->n_events; i++)
-        open_set_note(&open, &s->events[i].row);
+        if (!s->events[i].removed)
+            open_set_note(&open, &s->events[i].row);
     open_set_filter(&open, f);
     for (size_t i = 0; i < open.n_opened && n < limit; i++) {
         const struct event_row *e = event_by_id(s, open.opened[i]);
@@ -117,9 +118,9 @@ static bool events_page(struct store *store, struct store_call *c, struct error 
     if (f->open)
         n = open_page(s, f, c->limit, c->mem, rows);
     for (size_t i = 0; !f->open && i < s->n_events && n < c->limit; i++) {
-        const struct event_row *e = &s->events[f->newest_first ? s->n_events - 1 - i : i].row;
-        if (event_filter_matches(f, e))
-            event_copy(&rows[n++], e, f->with_bodies, c->mem);
+        const struct mem_event *e = &s->events[f->newest_first ? s->n_events - 1 - i : i];
+        if (!e->removed && event_filter_matches(f, &e->row))
+            event_copy(&rows[n++], &e->row, f->with_bodies, c->mem);
     }
     pthread_mutex_unlock(&s->lock);
     c->rows = rows;
@@ -281,7 +282,7 @@ static bool open_intents(struct store *store, struct store_call *c, struct error
 /* True when the event is an entry of its own in the session's list of executions. */
 static bool begins_execution(const struct mem_event *e)
 {
-    return e->folded && (e->row.kind == EVENT_INTENT || e->row.kind == EVENT_RECORD);
+    return e->folded && !e->removed && (e->row.kind == EVENT_INTENT || e->row.kind == EVENT_RECORD);
 }
 
 static bool executions_page(struct store *store, struct store_call *c, struct error *err)

@@ -12,6 +12,7 @@
 struct mem_event {
     struct event_row row;
     bool folded;
+    bool removed; /* by retention: only the end of its chain is read from it */
 };
 struct mem_exec {
     int64_t id;
@@ -59,6 +60,7 @@ struct memory_store {
     size_t first_unfolded;  /* all events before this index are folded */
     struct mem_exec *execs; /* sorted by id */
     size_t n_execs, cap_execs;
+    int64_t holds_made;                 /* a removal must not miss a new hold */
     void *families[STORE_FAMILIES_MAX]; /* the arrays of each family */
 };
 

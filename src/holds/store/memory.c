@@ -52,6 +52,7 @@ static enum verdict hold_put(struct memory_store *s, const struct store_op *op,
     a->rows = mem_grow(a->rows, a->n, &a->cap, sizeof(*a->rows));
     a->rows[a->n] = *row;
     mem_copy_texts(s->mem, &a->rows[a->n++], texts, countof(texts));
+    s->holds_made++;
     return VERDICT_OK;
 }
 

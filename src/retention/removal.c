@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "retention/removal.h"
+
+#include "store/record.h"
+#include "store/segment.h"
+
+#include <stdlib.h>
+
+#define FRAME 40 /* of an event in a segment */
+
+static void *grown(struct arena *mem, void *rows, size_t n, size_t *cap, size_t size)
+{
+    if (n < *cap)
+        return rows;
+    *cap = *cap ? 2 * *cap : 64;
+    void *more = arena_alloc(mem, *cap * size);
+    if (n)
+        memcpy(more, rows, n * size);
+    return more;
+}
+
+void removal_add(struct removal *r, struct store_op op)
+{
+    r->ops = grown(r->mem, r->ops, r->n, &r->cap, sizeof(*r->ops));
+    r->ops[r->n++] = op;
+}
+
+void removal_init(struct removal *r, struct arena *mem, int64_t version)
+{
+    *r = (struct removal){.mem = mem, .state = {.version = version}};
+    removal_add(r, op_retention_begin(&r->state));
+}
+
+struct event_row *segment_events(const struct segment_row *segment, struct arena *mem)
+{
+    struct segment_walk walk = {
+        .id = segment->id, .records = segment->records, .bodies = segment->bodies};
+    struct event_row *events = arena_zalloc(mem, (segment->n + 1) * sizeof(*events));
+
+    for (size_t i = 0; i < segment->n && segment_next(&walk, &events[i]); i++)
+        ;
+    return events;
+}
+
+int64_t event_bytes(const struct event_row *e)
+{
+    char *bytes = xmalloc(record_room(e));
+    size_t n = record_write(e, bytes);
+
+    free(bytes);
+    return (int64_t)(FRAME + n);
+}
+
+void removal_tally(struct removal *r, const struct tally_row *add)
+{
+    size_t i = 0;
+
+    while (i < r->n_tallies && (r->tallies[i].kind != add->kind || r->tallies[i].at != add->at ||
+                                !str_eq(r->tallies[i].tenant, add->tenant)))
+        i++;
+    if (i == r->n_tallies) {
+        r->tallies = grown(r->mem, r->tallies, i, &r->cap_tallies, sizeof(*r->tallies));
+        r->tallies[r->n_tallies++] = (struct tally_row){
+            .kind = add->kind, .tenant = arena_dup(r->mem, add->tenant), .at = add->at};
+    }
+    r->tallies[i].events += add->events;
+    r->tallies[i].bytes += add->bytes;
+    r->tallies[i].body_bytes += add->body_bytes;
+}
+
+/* The execution to which the event belongs, if its projection has something of the event. */
+static int64_t exec_of(const struct event_row *e)
+{
+    bool has = e->kind == EVENT_INTENT || e->kind == EVENT_RECORD || e->kind == EVENT_OUTCOME;
+
+    return has ? e->exec ? e->exec : e->id : 0;
+}
+
+static void note_execution(struct removal *r, const struct event_row *e, enum fate fate)
+{
+    int64_t exec = exec_of(e);
+
+    if (exec && fate == FATE_GOES && e->kind != EVENT_OUTCOME) {
+        r->removed = grown(r->mem, r->removed, r->n_removed, &r->cap_removed, sizeof(int64_t));
+        r->removed[r->n_removed++] = exec;
+    } else if (exec) {
+        r->bodies = grown(r->mem, r->bodies, r->n_bodies, &r->cap_bodies, sizeof(int64_t));
+        r->bodies[r->n_bodies++] = exec;
+    }
+}
+
+static void sum_up(struct removal *r, const struct event_row *e, enum fate fate, int64_t measured)
+{
+    struct tally_row t = {.kind = TALLY_HOUR,
+                          .tenant = e->tenant,
+                          .at = e->at_ms / TALLY_HOUR_MS,
+                          .body_bytes = -(int64_t)e->body.n};
+
+    if (fate == FATE_GOES) {
+        t.events = -1;
+        t.bytes = -event_bytes(e);
+    }
+    r->freed_bytes -= t.bytes + t.body_bytes;
+    r->changes++;
+    if (e->id <= measured)
+        removal_tally(r, &t);
+    note_execution(r, e, fate);
+}
+
+static enum fate fate_of(const struct event_row *e, enum fate fate)
+{
+    return fate == FATE_LOSES_BODY && !e->body.p ? FATE_STAYS : fate;
+}
+
+static void put(struct removal *r, struct segment *seg, int64_t first)
+{
+    struct segment_row *row = arena_new_of(r->mem, struct segment_row);
+
+    row->id = first;
+    row->n = seg->n;
+    row->records = arena_dup(r->mem, buf_str(&seg->records));
+    row->bodies = seg->bodies.n ? arena_dup(r->mem, buf_str(&seg->bodies)) : STR_NONE;
+    removal_add(r, op_segment_put(row));
+    segment_reset(seg);
+}
+
+/* Writes what stays: a segment for each run of consecutive ids. */
+static void write_rest(struct removal *r, const struct segment_row *segment,
+                       const struct event_row *events, const enum fate *fates)
+{
+    struct segment rest;
+    int64_t first = 0;
+
+    segment_init(&rest);
+    if (fates[0] == FATE_GOES) {
+        struct segment_row *row = arena_new_of(r->mem, struct segment_row);
+        row->id = segment->id;
+        removal_add(r, op_segment_drop(row));
+    }
+    for (size_t i = 0; i < segment->n; i++) {
+        struct event_row e = events[i];
+        if (fates[i] == FATE_GOES) {
+            if (rest.n)
+                put(r, &rest, first);
+            continue;
+        }
+        if (fates[i] == FATE_LOSES_BODY)
+            e.body = STR_NONE;
+        if (!rest.n)
+            first = e.id;
+        segment_add(&rest, &e);
+    }
+    if (rest.n)
+        put(r, &rest, first);
+    segment_release(&rest);
+}
+
+void removal_segment(struct removal *r, const struct segment_row *segment,
+                     const struct event_row *events, const enum fate *fates, int64_t measured)
+{
+    bool changes = false;
+
+    for (size_t i = 0; i < segment->n; i++)
+        if (!events[i].tenant.n) /* unreadable, and evidence: the verification names it */
+            return;
+    for (size_t i = 0; i < segment->n; i++)
+        if (fate_of(&events[i], fates[i]) != FATE_STAYS) {
+            changes = true;
+            sum_up(r, &events[i], fates[i], measured);
+        }
+    if (changes)
+        write_rest(r, segment, events, fates);
+}
+
+void removal_end(struct removal *r)
+{
+    for (size_t i = 0; i < r->n_tallies; i++)
+        removal_add(r, op_tally_add(&r->tallies[i]));
+    if (r->n_removed + r->n_bodies) {
+        struct executions_gone *gone = arena_new_of(r->mem, struct executions_gone);
+        *gone = (struct executions_gone){r->removed, r->bodies, r->n_removed, r->n_bodies, r->mem};
+        removal_add(r, op_executions_gone(gone));
+    }
+}
