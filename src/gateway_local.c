@@ -134,6 +134,7 @@ static bool start(struct gateway_local *g, struct error *err)
 
     sv->loop = loop_new();
     sv->database = g->options.database.shown;
+    sv->data_dir = g->options.data_dir;
     if (!(g->options.writes ? open_for_changes(g, err) : open_for_reads(g, err)))
         return false;
     struct identity_config identity = {.loop = sv->loop, .lanes = sv->lanes};

@@ -52,6 +52,7 @@ const struct api_param secret_params[] = {
         .name = "name", .in = "path", .type = "string", .is_required = true, .min = 1, .max = 255, \
         .help = "The server's name."                                                               \
     }
+const struct api_param audit_stats_params[] = {PARAM_TENANT, {0}};
 const struct api_param page_params[] = {PARAM_LIMIT, PARAM_CURSOR, {0}};
 const struct api_param server_params[] = {PARAM_SERVER, {0}};
 const struct api_param server_page_params[] = {PARAM_SERVER, PARAM_LIMIT, PARAM_CURSOR, {0}};
@@ -319,6 +320,7 @@ const struct api_answer verify_answers[] = {
     TOO_SLOW,
     {0},
 };
+const struct api_answer audit_stats_answers[] = {{200, "AuditStats", "Sizes of the audit."}, {0}};
 const struct api_answer system_answers[] = {{200, "System", "State of the program."}, {0}};
 
 /* Members. */
@@ -628,6 +630,54 @@ const struct api_member verify_members[] = {
     {"bodies_deleted", "integer", NULL, false, NULL, NULL, "Number of bodies that were deleted."},
     {"unproven", "integer", NULL, false, NULL, NULL, "Number of events after the last anchor."},
     {"reason", "string", NULL, false, NULL, NULL, "Description of the first wrong event."},
+    {0},
+};
+const struct api_member audit_size_members[] = {
+    {"tenant", "string", NULL, true, NULL, NULL, "Tenant; `_system`: events of Holdfast itself."},
+    {"events", "integer", NULL, true, NULL, NULL, "Number of events."},
+    {"event_bytes", "integer", NULL, true, NULL, NULL,
+     "Bytes of the events without their bodies, before the database packs them."},
+    {"bodies", "integer", NULL, true, NULL, NULL, "Number of stored bodies."},
+    {"body_bytes", "integer", NULL, true, NULL, NULL, "Bytes of the stored bodies, likewise."},
+    {"bytes", "integer", NULL, true, NULL, NULL, "The sum of both."},
+    {"events_per_day", "integer", NULL, true, NULL, NULL,
+     "Events a day, over the last seven days."},
+    {"bytes_per_day", "integer", NULL, true, NULL, NULL,
+     "Bytes a day, over the last seven days, of what is still stored."},
+    {"oldest_at", "string", NULL, true, "date-time", NULL,
+     "Time of the oldest event; after a removal exact to the day."},
+    {"newest_at", "string", NULL, true, "date-time", NULL, "Time of the newest event."},
+    {0},
+};
+const struct api_member audit_database_members[] = {
+    {"bytes", "integer", NULL, true, NULL, NULL, "Size of the database."},
+    {"free_bytes", "integer", NULL, false, NULL, NULL,
+     "Of that, pages that are free to be used again. Absent with PostgreSQL."},
+    {"wal_bytes", "integer", NULL, false, NULL, NULL,
+     "Size of the write-ahead log beside the file. Absent with PostgreSQL."},
+    {0},
+};
+const struct api_member audit_disk_members[] = {
+    {"free_bytes", "integer", NULL, true, NULL, NULL, "Free bytes of the disk."},
+    {"reserve_bytes", "integer", NULL, true, NULL, NULL,
+     "Of that, what Holdfast keeps free (limits.disk_reserve)."},
+    {"days_left", "integer", NULL, false, NULL, NULL,
+     "Days until the reserve is reached, if the audit grows on as in the last seven days. Absent "
+     "while it does not grow."},
+    {0},
+};
+const struct api_member audit_stats_members[] = {
+    {"tenants", "array", "AuditSize", true, NULL, NULL,
+     "The caller's tenant; on the unix socket every tenant, or the one in ?tenant=. A tenant "
+     "without events is missing."},
+    {"uncounted", "integer", NULL, true, NULL, NULL,
+     "Number of events, approximately, that an older Holdfast wrote and that are not counted yet; "
+     "0 "
+     "soon after the upgrade."},
+    {"database", "object", "AuditDatabase", false, NULL, NULL,
+     "The database. On the unix socket only, without ?tenant=; so is the next member."},
+    {"disk", "object", "AuditDisk", false, NULL, NULL,
+     "The disk of the database. Absent with PostgreSQL."},
     {0},
 };
 const struct api_member system_members[] = {

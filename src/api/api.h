@@ -280,6 +280,7 @@ void api_list_audit_executions(struct api_call *c);
 void api_get_audit_execution(struct api_call *c);
 /* audit_verify.c */
 void api_verify_audit(struct api_call *c);
+void api_get_audit_stats(struct api_call *c);
 /* system.c */
 void api_get_system(struct api_call *c);
 /* openapi.c */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast audit hold|holds|release. */
+/* holdfast audit hold|holds|release|stats. */
 #include "cli/audit_upkeep.h"
 
 #include "base/clock.h"
+#include "cli/audit_stats.h"
 #include "cli/source.h"
 #include "cli/table.h"
 #include "cli/when.h"
@@ -173,6 +174,26 @@ static bool run_release(struct upkeep *u, struct error *err)
     return true;
 }
 
+/* stats */
+
+static bool run_stats(struct upkeep *u, struct error *err)
+{
+    struct arena *mem = u->cli->mem;
+    struct str tenant = str_of(cli_flag(u->cli, "--tenant")), json;
+    struct js_doc doc;
+
+    if (!source_open(u->cli, SOURCE_READS, &u->source, err) ||
+        !control_get(u->source.control,
+                     arena_printf(mem, "/api/v1/audit/stats%s%.*s", tenant.p ? "?tenant=" : "",
+                                  STR_ARG(source_encoded(tenant, mem))),
+                     mem, &json, err) ||
+        !parse(u, json, &doc, err))
+        return false;
+    if (!u->json)
+        audit_stats_print(u->cli, &doc, &u->out);
+    return true;
+}
+
 #define WHERE "--data", "--url", "--json"
 static const struct upkeep_verb {
     const char *name;
@@ -183,6 +204,7 @@ static const struct upkeep_verb {
 } verbs[] = {
     {"hold", 2, run_hold, "session or user, and then its name", {"--reason", "--tenant", WHERE}},
     {"holds", 0, run_holds, "flags only", {"--all", "--tenant", "--utc", WHERE}},
+    {"stats", 0, run_stats, "flags only", {"--tenant", "--utc", WHERE}},
     {"release", 1, run_release, "the id of one hold", {WHERE}},
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of `holdfast audit` that decide what of the record stays: clients of /api/v1/audit. */
+/* The verbs of `holdfast audit` that show how large the record is and decide what of it stays: clients of /api/v1/audit. */
 #ifndef HOLDFAST_CLI_AUDIT_UPKEEP_H
 #define HOLDFAST_CLI_AUDIT_UPKEEP_H
 

@@ -164,7 +164,7 @@ static const struct cli_flag audit_flags[] = {
     {"--reason", "TEXT", "reason, for people (hold)"},
     {"--tenant", "NAME",
      "tenant of the session or user (hold; default: default), or only this "
-     "tenant (holds)"},
+     "tenant (holds, stats)"},
     {"--all", NULL, "also holds that were released (holds)"},
     DATA_FLAG,
     URL_FLAGS,
@@ -427,10 +427,12 @@ static const struct cli_command own[] = {
     {
         .name = "audit",
         .group = "Look",
-        .usage = "tail|list|events|show ID|verify | hold session|user NAME | holds | release ID "
-                 "[flags]",
+        .usage =
+            "tail|list|events|show ID|verify|stats | hold session|user NAME | holds | release ID "
+            "[flags]",
         .summary = "Read the audit record of tool calls and of changes to tools, verify that it is "
-                   "complete, and hold sessions and users, so that nothing of them is removed.",
+                   "complete, show its size, and hold sessions and users, so that nothing of them "
+                   "is removed.",
         .examples = {"holdfast audit list --since 1h --outcome tool_error",
                      "holdfast audit events --server files"},
         .flags = audit_flags,

@@ -501,6 +501,7 @@ static void register_verbs(void)
     store_handlers_add(handlers, mem_tool_verbs);
     store_handlers_add(handlers, mem_event_verbs);
     store_handlers_add(handlers, mem_undelivered_verbs);
+    store_handlers_add(handlers, mem_size_verbs);
     register_families();
 }
 

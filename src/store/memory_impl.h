@@ -78,7 +78,8 @@ extern const struct mem_op mem_session_ops[], mem_registry_ops[], mem_secret_ops
     mem_tool_ops[], mem_undelivered_ops[];
 /* The verbs that each file answers. */
 extern const struct verb_handler mem_session_verbs[], mem_registry_verbs[], mem_secret_verbs[],
-    mem_login_verbs[], mem_tool_verbs[], mem_event_verbs[], mem_undelivered_verbs[];
+    mem_login_verbs[], mem_tool_verbs[], mem_event_verbs[], mem_undelivered_verbs[],
+    mem_size_verbs[];
 
 /* An array that a verb may change; a refused batch restores it. */
 struct mem_table {

@@ -68,6 +68,7 @@ static void register_verbs(void)
     store_handlers_add(handlers, pg_fold_verbs);
     store_handlers_add(handlers, pg_reap_verbs);
     store_handlers_add(handlers, pg_write_verbs);
+    store_handlers_add(handlers, pg_size_verbs);
     register_families();
 }
 

@@ -43,6 +43,7 @@ struct projection {
     struct execution *execs;
     size_t n_execs;
     struct map sessions, chains, tools;
+    struct sizes sizes;
     size_t n_sent;
 };
 
@@ -130,6 +131,7 @@ static void sift(struct projection *p)
     for (size_t i = 0; i < p->n; i++) {
         struct event_row *e = &p->events[i];
         chain_event(p, e);
+        sizes_add(&p->sizes, e->tenant, e->at_ms, event_size_of(e));
         if (e->tenant.n == 0)
             continue;
         use_session(p, e);
@@ -145,9 +147,7 @@ static void sift(struct projection *p)
     }
 }
 
-/* A text that PostgreSQL can store: in a text that is not valid, every byte that is NUL or not
- * ASCII becomes '?'. */
-static struct str cleaned(struct arena *mem, struct str s)
+struct str pg_cleaned(struct arena *mem, struct str s)
 {
     if (!s.p || pg_is_text(s))
         return s;
@@ -200,17 +200,17 @@ static void insert_params(struct projection *p, const struct execution *x, struc
     store_execution_join(first, outcome, true, p->mem, &row);
     add_exec_id(q, exec_of(first));
     pg_uuid(q, is_begin(first) ? first->session_id : STR_NONE);
-    pg_text(q, cleaned(p->mem, row.tool_name.p ? row.tool_name : STR("")));
+    pg_text(q, pg_cleaned(p->mem, row.tool_name.p ? row.tool_name : STR("")));
     pg_uuid(q, row.tool_id);
     pg_text(q, json_or_none(row.arguments));
     pg_text(q, json_or_none(row.result));
-    pg_text(q, cleaned(p->mem, row.error));
+    pg_text(q, pg_cleaned(p->mem, row.error));
     add_unless(q, row.duration_ms, -1);
     add_unless(q, row.tokens, -1);
     pg_instant(q, row.executed_ms);
-    pg_text(q, cleaned(p->mem, first->tenant));
-    pg_text(q, cleaned(p->mem, first->server));
-    pg_text(q, outcome ? cleaned(p->mem, outcome->outcome.p ? outcome->outcome : STR("ok"))
+    pg_text(q, pg_cleaned(p->mem, first->tenant));
+    pg_text(q, pg_cleaned(p->mem, first->server));
+    pg_text(q, outcome ? pg_cleaned(p->mem, outcome->outcome.p ? outcome->outcome : STR("ok"))
                        : STR_NONE);
     add_unless(q, outcome ? outcome->id : 0, 0);
     pg_ints(q, ids, x->n - begins, p->mem);
@@ -222,8 +222,8 @@ static void close_params(struct projection *p, const struct event_row *outcome, 
     store_execution_join(outcome, outcome, true, p->mem, &row);
     add_exec_id(q, exec_of(outcome));
     pg_int(q, outcome->id);
-    pg_text(q, cleaned(p->mem, outcome->outcome.p ? outcome->outcome : STR("ok")));
-    pg_text(q, cleaned(p->mem, row.error));
+    pg_text(q, pg_cleaned(p->mem, outcome->outcome.p ? outcome->outcome : STR("ok")));
+    pg_text(q, pg_cleaned(p->mem, row.error));
     add_unless(q, row.duration_ms, -1);
     add_unless(q, row.tokens, -1);
     pg_text(q, json_or_none(row.result));
@@ -353,7 +353,7 @@ static bool send_sessions(struct projection *p, struct error *err)
     for (size_t at = 0; map_next(&p->sessions, &at, &key, &value); n++) {
         const struct used *u = value;
         ids[n] = u->id;
-        tenants[n] = cleaned(p->mem, u->tenant);
+        tenants[n] = pg_cleaned(p->mem, u->tenant);
         numbers[0][n] = u->executions;
         numbers[1][n] = u->tokens;
         numbers[2][n] = u->at_ms;
@@ -378,9 +378,9 @@ static bool send_tools(struct projection *p, struct error *err)
         struct pg_params q = {0};
         tool_uuid(e->tenant, e->server, e->tool, uuid);
         pg_uuid(&q, str_of(uuid));
-        pg_text(&q, cleaned(p->mem, e->tenant));
-        pg_text(&q, cleaned(p->mem, e->server));
-        pg_text(&q, cleaned(p->mem, e->tool));
+        pg_text(&q, pg_cleaned(p->mem, e->tenant));
+        pg_text(&q, pg_cleaned(p->mem, e->server));
+        pg_text(&q, pg_cleaned(p->mem, e->tool));
         if (!send(p, PG_TOOL_ENTER, &q, err))
             return false;
     }
@@ -395,7 +395,7 @@ static bool send_heads(struct projection *p, struct error *err)
         const struct chained *c = value;
         struct pg_params q = {0};
         pg_int(&q, p->writer);
-        pg_text(&q, cleaned(p->mem, c->tenant));
+        pg_text(&q, pg_cleaned(p->mem, c->tenant));
         pg_int(&q, c->last->seq);
         pg_int(&q, c->last->id);
         pg_sha(&q, c->last->mac);
@@ -409,6 +409,14 @@ static bool send_heads(struct projection *p, struct error *err)
     return send(p, PG_FOLD_ADVANCE, &q, err);
 }
 
+/* Last before the commit, because other nodes wait for these rows. */
+static bool send_sizes(struct projection *p, struct error *err)
+{
+    struct pg_params q = {0};
+    pg_sizes_params(&q, &p->sizes, p->mem);
+    return send(p, PG_SIZES_ADD, &q, err);
+}
+
 static bool second_round(struct projection *p, struct error *err)
 {
     struct error ignored;
@@ -418,7 +426,7 @@ static bool second_round(struct projection *p, struct error *err)
     pg_deadline(p->s, p->s->deadline_ms);
     count_new(p);
     bool ok = send_lost_beginnings(p, err) && send_tools(p, err) && send_sessions(p, err) &&
-              send_heads(p, err) && send(p, PG_COMMIT, NULL, err);
+              send_heads(p, err) && send_sizes(p, err) && send(p, PG_COMMIT, NULL, err);
     if (p->s->conn && !pg_pipe_sync(p->s, ok ? err : &ignored))
         return false;
     for (; ok && taken < p->n_sent; taken++)
@@ -430,7 +438,7 @@ static bool prepare_all(struct pg_store *s, struct error *err)
 {
     static const enum pg_statement all[] = {PG_EXEC_INSERT, PG_EXEC_CLOSE, PG_SESSIONS_USED,
                                             PG_TOOL_ENTER,  PG_FOLD_HEAD,  PG_FOLD_ADVANCE,
-                                            PG_COMMIT};
+                                            PG_SIZES_ADD,   PG_COMMIT};
     for (size_t i = 0; i < countof(all); i++)
         if (!pg_prepare(s, all[i], err))
             return false;
@@ -448,5 +456,6 @@ bool pg_project(struct pg_store *s, int64_t writer, struct event_row *events, si
     map_release(&p.sessions);
     map_release(&p.chains);
     map_release(&p.tools);
+    sizes_release(&p.sizes);
     return ok;
 }

@@ -16,6 +16,7 @@
 #include "store/libpq.h"
 #include "store/migrate.h"
 #include "store/segment.h"
+#include "store/sizes.h"
 #include "store/sql.h"
 #include "store/store_impl.h"
 
@@ -65,6 +66,12 @@ enum pg_statement {
     PG_TOOL_APPROVE,
     PG_SERVER_TELL,
     PG_CHANGES_NUMBER,
+    PG_SIZES_ADD,
+    PG_SIZES_TODO,
+    PG_SIZES_MOVE,
+    PG_SIZES_DONE,
+    PG_SIZES_HAS,
+    PG_DATABASE_SIZE,
     PG_COUNTS,
     PG_SCHEMA_APPLIED,
     PG_SCHEMA_USERS,
@@ -314,7 +321,17 @@ void pg_fold_later(struct pg_store *s, int64_t writer);
 /* Notes writers that are gone: no other node folds their events. */
 must_check bool pg_fold_discover(struct pg_store *s, int64_t now_ms, struct error *err);
 must_check bool pg_fold_all(struct store *s, int64_t now_ms, struct error *err);
+/* postgres_sizes.c */
+/* The parameters of PG_SIZES_ADD: adds the gathered sizes. */
+void pg_sizes_params(struct pg_params *p, struct sizes *sizes, struct arena *mem);
+/* Counts up to `max` events that were folded before sizes were kept, in a transaction of its own.
+ * *ret_left is set when there may be more, else untouched. */
+must_check bool pg_sizes_count(struct pg_store *s, size_t max, bool *ret_left, struct error *err);
+extern const struct verb_handler pg_size_verbs[];
 /* postgres_exec.c */
+/* A text that PostgreSQL can store: in a text that is not valid, every byte that is NUL or not
+ * ASCII becomes '?'. */
+struct str pg_cleaned(struct arena *mem, struct str s);
 /* Projects one slice into executions, sessions, tools and chains. */
 must_check bool pg_project(struct pg_store *s, int64_t writer, struct event_row *events, size_t n,
                            struct arena *mem, struct error *err);

@@ -10,6 +10,9 @@
 /* Changes of session totals merged at a time; takes some 40 ms of the write lane. */
 #define SUMS_BATCH 10000
 
+/* Events whose sizes are counted at a time. */
+#define SIZES_BATCH 4096
+
 /* How long rows of mcp.changes are kept. */
 #define CHANGES_KEPT_MS (INT64_C(3600) * 1000)
 
@@ -223,6 +226,7 @@ static bool reap(struct store *store, struct store_call *c, struct error *err)
         !reap_rows(s, PG_REAP_LOGINS, now_ms, what, &n, err) ||
         !reap_families(s, what->batch, err) ||
         !reap_rows(s, PG_REAP_CHANGES, now_ms - CHANGES_KEPT_MS, what, &n, err) ||
+        !pg_sizes_count(s, SIZES_BATCH, &done.left, err) ||
         !reap_links(s, what, &done, err)) /* last: a later failure would lose its report */
         return false;
     *ret = done;

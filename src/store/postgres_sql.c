@@ -284,6 +284,19 @@ const char *const pg_texts[PG_COUNT] = {
                     "u.at) "
                     "FROM used u JOIN locked USING (id) WHERE s.id = u.id AND s.tenant_id = "
                     "u.tenant",
+    [PG_SIZES_ADD] =
+        "SELECT mcp.hf_sizes_add($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], "
+        "$5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[])",
+    [PG_SIZES_TODO] = "SELECT writer, next_id, last_id FROM mcp.audit_sizes_todo ORDER BY writer "
+                      "LIMIT 1 FOR UPDATE",
+    [PG_SIZES_MOVE] =
+        "UPDATE mcp.audit_sizes_todo SET next_id = $2::bigint WHERE writer = $1::bigint",
+    [PG_SIZES_DONE] = "DELETE FROM mcp.audit_sizes_todo WHERE writer = $1::bigint",
+    [PG_SIZES_HAS] = "SELECT 1 FROM mcp.audit_sizes_todo WHERE writer = $1::bigint AND "
+                     "next_id <= $2::bigint AND last_id >= $2::bigint",
+    [PG_DATABASE_SIZE] =
+        "SELECT pg_database_size(current_database()), (SELECT coalesce(sum(last_id - next_id + 1), "
+        "0)::bigint FROM mcp.audit_sizes_todo)",
     [PG_TOOL_ENTER] =
         "INSERT INTO mcp.tool_configurations (id, tenant_id, server, tool_name) VALUES ($1::uuid, "
         "$2::text, $3::text, $4::text) ON CONFLICT DO NOTHING",

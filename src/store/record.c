@@ -89,6 +89,36 @@ size_t record_room(const struct event_row *e)
            e->era.n + e->outcome.n + e->error.n + e->tool_id.n + e->client.n + 2 * 32;
 }
 
+static inline size_t number_length(uint64_t value)
+{
+    return value ? (size_t)(63 - __builtin_clzll(value)) / 7 + 1 : 1;
+}
+
+static inline size_t text_length(struct str s)
+{
+    return s.p ? number_length(s.n + 1) + s.n : 1;
+}
+
+size_t record_length(const struct event_row *e)
+{
+    unsigned digests = digests_of(e);
+    char version = version_of(e);
+    size_t n = 2 + number_length((uint32_t)e->kind) + number_length((uint64_t)e->seq) +
+               number_length((uint64_t)e->at_ms) +
+               number_length(fold_sign((uint64_t)e->exec - (uint64_t)e->id)) +
+               number_length((uint64_t)e->parent) + number_length((uint64_t)e->duration_us) +
+               number_length((uint64_t)e->body_len + 1);
+    n += text_length(e->tenant) + text_length(e->owner) + text_length(e->session_id) +
+         text_length(e->transport) + text_length(e->carrier) + text_length(e->server) +
+         text_length(e->method) + text_length(e->tool) + text_length(e->era) +
+         text_length(e->outcome) + text_length(e->error);
+    if (version >= VERSION_REPORTED)
+        n += number_length((uint64_t)e->tokens) + text_length(e->tool_id);
+    if (version >= VERSION_CLIENT)
+        n += text_length(e->client) + number_length((uint64_t)e->request_len);
+    return n + (digests & BODY_SHA ? 32 : 0) + (digests & STORED_SHA ? 32 : 0);
+}
+
 size_t record_write(const struct event_row *e, char *to)
 {
     char *begin = to;

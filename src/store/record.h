@@ -12,6 +12,8 @@
 
 /* The maximum length of the record of `e`. */
 size_t record_room(const struct event_row *e);
+/* The exact length of the record of `e`. */
+size_t record_length(const struct event_row *e);
 /* Writes the record to `to`, which has record_room() bytes; returns its length. */
 size_t record_write(const struct event_row *e, char *to);
 /* Sets every field of *ret that a record holds, and `id`; texts point into `record`.  Returns false

@@ -327,6 +327,15 @@ struct change_row {
     struct str tenant, name; /* the session's row id, the key's id … */
 };
 
+/* What the audit holds of a tenant; see store/sizes.h. */
+struct audit_size_row {
+    struct str tenant;
+    int64_t events, event_bytes;
+    int64_t bodies, body_bytes;
+    int64_t first_ms, last_ms; /* wall clock; first_ms is exact to the day after a removal */
+    int64_t recent_event_bytes, recent_body_bytes, recent_events;
+};
+
 struct writer_row {
     int64_t number; /* set by the store, from 1 */
     struct str uuid, node;

@@ -8,6 +8,7 @@
 
 #define SEAL 32
 #define FRAME (4 + 4 + SEAL)
+_Static_assert(FRAME == SEGMENT_FRAME, "segment.h says so");
 
 void segment_init(struct segment *s)
 {

@@ -12,6 +12,8 @@
 #include "base/buf.h"
 #include "store/rows.h"
 
+/* Bytes that a segment holds of each event beside its record and body: the lengths and the seal. */
+#define SEGMENT_FRAME 40
 /* A segment is closed once it is this long; a single event may make it longer. */
 #define SEGMENT_BYTES (64 * 1024)
 

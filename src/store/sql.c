@@ -53,7 +53,7 @@ static void add_list(const struct sql_read *list)
 static void add_all(void)
 {
     static const struct sql_read *const lists[] = {sql_session_reads, sql_registry_reads,
-                                                   sql_tool_reads};
+                                                   sql_tool_reads, sql_size_reads};
     size_t n;
     const struct store_family *const *families = store_families(&n);
     for (size_t i = 0; i < countof(lists); i++)

@@ -101,7 +101,8 @@ struct sql_read {
     bool no_page_limit;
 };
 /* Each file's list; the last row has no row type.  Families have lists of their own. */
-extern const struct sql_read sql_session_reads[], sql_registry_reads[], sql_tool_reads[];
+extern const struct sql_read sql_session_reads[], sql_registry_reads[], sql_tool_reads[],
+    sql_size_reads[];
 
 /* The verb must be in a list. */
 const struct sql_read *sql_read_of(unsigned verb);

@@ -292,6 +292,7 @@ static void register_verbs(void)
     static const struct verb_handler own[] = {{VERB_SESSIONS_FIND, store_find_each}, {0}};
     store_handlers_add(handlers, own);
     store_handlers_add(handlers, sq_count_verbs);
+    store_handlers_add(handlers, sq_size_verbs);
     store_handlers_add(handlers, sq_registry_verbs);
     store_handlers_add(handlers, sq_event_verbs);
     store_handlers_add(handlers, sq_head_verbs);

@@ -32,6 +32,7 @@ struct fold {
     size_t n_listed;
     struct buf ids;
     int64_t earliest_ms; /* earliest use in the slice */
+    struct sizes sizes;
 };
 
 static int compare(int64_t a, int64_t b)
@@ -117,6 +118,7 @@ static void sift(struct fold *f)
             break;
         }
         chain_enter(f, event);
+        sizes_add(&f->sizes, event->chain->tenant, event->at_ms, event->size);
         session_enter(f, event);
         tool_enter(f, event->tool);
         if (event->kind == EVENT_INTENT || event->kind == EVENT_OUTCOME ||
@@ -336,7 +338,8 @@ static bool fold_slice(struct fold *f, size_t max, struct error *err)
     if (!sq_unfolded_take(f->s, max, &f->slice, err))
         return false;
     sift(f);
-    return fold_execs(f, err) && fold_sessions(f, err) && fold_tools(f, err) && advance(f, err);
+    return fold_execs(f, err) && fold_sessions(f, err) && fold_tools(f, err) &&
+           sq_sizes_write(f->s, &f->sizes, err) && advance(f, err);
 }
 
 /* Folds one slice in its own transaction.  On success also updates the list of unfolded events in
@@ -376,6 +379,7 @@ static bool fold(struct store *store, struct store_call *c, struct error *err)
     free(f.chains);
     free(f.tools);
     free(f.listed);
+    sizes_release(&f.sizes);
     buf_release(&f.ids);
     if (ok)
         *ret_left = sq_unfolded_pending(f.s);

@@ -14,6 +14,7 @@
 #include "store/migrate.h"
 #include "store/pack.h"
 #include "store/segment.h"
+#include "store/sizes.h"
 #include "store/sql.h"
 #include "store/store_impl.h"
 
@@ -115,6 +116,13 @@ enum sq_statement {
     SQ_TOOL_APPROVE,
     SQ_TOOL_IS,
     SQ_SERVER_TELL,
+    SQ_SIZES_ADD,
+    SQ_SIZES_DROP,
+    SQ_SIZES_TODO,
+    SQ_SIZES_MOVE,
+    SQ_SIZES_DONE,
+    SQ_SIZES_HAS,
+    SQ_DATABASE_SIZE,
     SQ_COUNTS,
     SQ_COUNT
 };
@@ -137,6 +145,7 @@ struct unfolded_event {
     struct unfolded_session *session; /* NULL: none, or irrelevant */
     struct unfolded_tool *tool;       /* tool of an intent; NULL likewise */
     struct unfolded_chain *chain;
+    struct event_size size;
     uint8_t mac[32];
     uint8_t kind; /* enum event_kind */
     bool refused, indeterminate;
@@ -242,6 +251,17 @@ struct str sq_get_bytes(struct sq_row *r);  /* copied to mem; NULL is absent */
 struct str sq_peek_bytes(struct sq_row *r); /* valid until the next step */
 int64_t sq_get_int(struct sq_row *r);       /* NULL is 0 */
 void sq_get_sha(struct sq_row *r, uint8_t ret[32]);
+
+/* sqlite_sizes.c */
+/* Adds the gathered sizes to the table, in the open transaction. */
+must_check bool sq_sizes_write(struct sqlite_store *s, struct sizes *sizes, struct error *err);
+/* Counts up to `max` events that were folded before sizes were kept, in the open transaction.
+ * *ret_left: there are more. */
+must_check bool sq_sizes_count(struct sqlite_store *s, size_t max, bool *ret_left,
+                               struct error *err);
+/* False for an event that sq_sizes_count() has not come to yet. */
+must_check bool sq_sizes_has(struct sqlite_store *s, int64_t id, bool *ret, struct error *err);
+extern const struct verb_handler sq_size_verbs[];
 
 /* sqlite_sql_read.c */
 /* Answers a verb of the shared tables. */

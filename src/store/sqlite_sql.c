@@ -283,6 +283,24 @@ const char *const sq_texts[SQ_COUNT] = {
     [SQ_EVENTS_UP] = SEGMENTS "ORDER BY id",
     [SQ_EVENTS_DOWN] = SEGMENTS "ORDER BY id DESC",
 
+    [SQ_SIZES_ADD] =
+        "INSERT INTO audit_sizes (tenant_id, day, events, event_bytes, bodies, body_bytes, "
+        "first_at, last_at) VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (tenant_id, day) DO UPDATE SET "
+        "events = events + excluded.events, event_bytes = event_bytes + excluded.event_bytes, "
+        "bodies = bodies + excluded.bodies, body_bytes = body_bytes + excluded.body_bytes, "
+        "first_at = min(first_at, excluded.first_at), last_at = max(last_at, excluded.last_at)",
+    [SQ_SIZES_DROP] = "DELETE FROM audit_sizes WHERE tenant_id = ? AND day = ? AND events <= 0",
+    [SQ_SIZES_TODO] =
+        "SELECT writer, next_id, last_id FROM audit_sizes_todo ORDER BY writer LIMIT 1",
+    [SQ_SIZES_MOVE] = "UPDATE audit_sizes_todo SET next_id = ?2 WHERE writer = ?1",
+    [SQ_SIZES_DONE] = "DELETE FROM audit_sizes_todo WHERE writer = ?1 AND ?2 IS NOT NULL",
+    [SQ_SIZES_HAS] = "SELECT 1 FROM audit_sizes_todo WHERE writer = ?1 AND next_id <= ?2 AND "
+                     "last_id >= ?2",
+    [SQ_DATABASE_SIZE] =
+        "SELECT (SELECT page_count FROM pragma_page_count), (SELECT freelist_count FROM "
+        "pragma_freelist_count), (SELECT page_size FROM pragma_page_size), (SELECT "
+        "coalesce(sum(last_id - next_id + 1), 0) FROM audit_sizes_todo)",
+
     [SQ_WRITER_INSERT] =
         "INSERT INTO writers (uuid, node, started_at, lease_until_ms, ended_at) VALUES (?,?,?,?,?)",
     [SQ_WRITERS_LAPSE] =

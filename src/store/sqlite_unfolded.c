@@ -134,6 +134,7 @@ static void add_event(struct unfolded_events *f, const struct event_row *e)
         .at_ms = e->at_ms,
         .seq = e->seq,
         .tokens = e->tokens,
+        .size = event_size_of(e),
         .kind = (uint8_t)e->kind,
         .session = used && e->session_id.p ? session_of(f, e->tenant, e->session_id) : NULL,
         .tool = ran ? tool_of(f, e) : NULL,
@@ -232,8 +233,7 @@ static bool load_writer(struct sqlite_store *s, struct unfolded_events *f, size_
     struct event_row e;
     bool found = true;
     if ((u->watermark < 0 && !sq_watermark(s, u->writer, &u->watermark, err)) ||
-        !sq_events_open(s, &c, SQ_EVENTS_UP, u->watermark + 1, sq_last_id_of(u->writer), false,
-                        err))
+        !sq_events_open(s, &c, SQ_EVENTS_UP, u->watermark + 1, sq_last_id_of(u->writer), true, err))
         return false;
     while (!is_full(f, max)) {
         if (!sq_events_next(&c, &e, &found, err))

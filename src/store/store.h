@@ -297,6 +297,15 @@ struct store_counts {
     int64_t sessions_active, sessions_total, transports, events, executions_open;
 };
 
+struct database_size {
+    int64_t bytes;      /* of the database */
+    bool is_file;       /* SQLite: a file in the data directory */
+    int64_t free_bytes; /* of its pages that hold nothing; PostgreSQL: 0, unknown */
+    int64_t wal_bytes;  /* SQLite: of the WAL beside it */
+    /* Ids, and so about the number of events, that store_audit_sizes() does not include yet. */
+    int64_t uncounted;
+};
+
 struct store_config {
     struct str path; /* SQLite file; PostgreSQL: the connection URL; ignored by memory */
     bool read_only;

@@ -56,6 +56,8 @@ struct store;
     X(WRITER_START, writer_start, OTHER)                                                           \
     X(OPEN_INTENTS, open_intents, PAGE)                                                            \
     X(FOLD, fold, OTHER)                                                                           \
+    X(AUDIT_SIZES, audit_sizes, PAGE)                                                              \
+    X(DATABASE_SIZE, database_size, OTHER)                                                         \
     X(COUNTS, counts, OTHER)                                                                       \
     X(REAP, reap, OTHER)
 
@@ -470,11 +472,31 @@ must_check static inline bool store_counts(struct store *s, struct store_counts 
 {
     return store_call(s, &(struct store_call){VERB_COUNTS, .ret = ret}, err);
 }
+/* What the audit holds of one tenant, or of each tenant after `after` (absent: from the first), by
+ * tenant.  Only what is folded, and without the events that store_database_size() calls uncounted.
+ * recent_*: of events from the day of since_ms on. */
+must_check static inline bool store_audit_sizes(struct store *s, struct str tenant,
+                                                struct str after, int64_t since_ms, unsigned limit,
+                                                struct arena *mem, struct audit_size_row **ret_rows,
+                                                size_t *ret_n, struct error *err)
+{
+    return store_rows(s,
+                      &(struct store_call){VERB_AUDIT_SIZES, .tenant = tenant, .after = after,
+                                           .number = since_ms / (INT64_C(24) * 3600 * 1000),
+                                           .limit = limit, .mem = mem},
+                      ret_rows, ret_n, err);
+}
+must_check static inline bool store_database_size(struct store *s, struct database_size *ret,
+                                                  struct error *err)
+{
+    return store_call(s, &(struct store_call){VERB_DATABASE_SIZE, .ret = ret}, err);
+}
 /* Reaper: stores idle and expired status, and sets sessions used in the future back to now.
  * Deletes sessions that ended before over_ms and are not held (holds/), each with its context
  * document if no other session has it; transports that ended or idled out; undelivered results,
  * idempotency rows and logins past their end; and links, and rows of families, of sessions that are
- * over.  Folds first, so that every use is counted. */
+ * over.  Folds first, so that every use is counted.  Also counts some of the events that
+ * store_database_size() calls uncounted. */
 must_check static inline bool store_reap(struct store *s, const struct reap_request *what,
                                          struct reaped *ret, struct error *err)
 {

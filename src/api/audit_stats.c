@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /audit/stats: how much the audit holds, how fast it grows, and how long the disk lasts.  Every
+ * number is a sum that the database keeps (store/sizes.h), so the answer costs the same however
+ * large the record is.  The local admin also sees the database and its disk, which all tenants
+ * share. */
+#include "api/job.h"
+
+#include "base/clock.h"
+#include "config/config.h"
+#include "front/front.h"
+
+#include <sys/statvfs.h>
+
+#define MAX_BYTES (64u * 1024 * 1024)
+#define DAY_MS (INT64_C(24) * 3600 * 1000)
+/* Growth is that of this many days, the last of them today's. */
+#define GROWTH_DAYS 7
+
+struct stats_job {
+    struct api_job j;
+    struct read_job read;
+    struct str tenant; /* absent: every tenant */
+    struct str data_dir;
+    int64_t reserve, now_ms;
+    bool is_local;
+    double bytes, bytes_a_day; /* of all tenants of the answer */
+};
+
+/* A day at least, so that the first hour of a record does not pass for a day. */
+static double days_of_growth(const struct stats_job *s, const struct audit_size_row *row)
+{
+    int64_t from_ms = (s->now_ms / DAY_MS - (GROWTH_DAYS - 1)) * DAY_MS;
+    int64_t ms = s->now_ms - (row->first_ms > from_ms ? row->first_ms : from_ms);
+
+    return ms > DAY_MS ? (double)ms / (double)DAY_MS : 1;
+}
+
+static void write_tenant(struct stats_job *s, struct js_writer *w, const struct audit_size_row *row)
+{
+    int64_t bytes = row->event_bytes + row->body_bytes;
+    double days = days_of_growth(s, row);
+    double bytes_a_day = (double)(row->recent_event_bytes + row->recent_body_bytes) / days;
+
+    s->bytes += (double)bytes;
+    s->bytes_a_day += bytes_a_day;
+    js_object(w);
+    js_kv_string(w, "tenant", row->tenant);
+    js_kv_int(w, "events", row->events);
+    js_kv_int(w, "event_bytes", row->event_bytes);
+    js_kv_int(w, "bodies", row->bodies);
+    js_kv_int(w, "body_bytes", row->body_bytes);
+    js_kv_int(w, "bytes", bytes);
+    js_kv_int(w, "events_per_day", (int64_t)((double)row->recent_events / days));
+    js_kv_int(w, "bytes_per_day", (int64_t)bytes_a_day);
+    js_kv_time(w, "oldest_at", row->first_ms);
+    js_kv_time(w, "newest_at", row->last_ms);
+    js_object_end(w);
+}
+
+static bool write_tenants(struct stats_job *s, struct js_writer *w, struct store *store,
+                          struct error *err)
+{
+    int64_t since_ms = s->now_ms - (GROWTH_DAYS - 1) * DAY_MS;
+    struct audit_size_row *rows = NULL;
+    struct str after = STR_NONE;
+    size_t n = 0;
+
+    js_key(w, STR("tenants"));
+    js_array(w);
+    do {
+        if (!store_audit_sizes(store, s->tenant, after, since_ms, STORE_PAGE_MAX, s->j.mem, &rows,
+                               &n, err))
+            return false;
+        for (size_t i = 0; i < n; i++)
+            write_tenant(s, w, &rows[i]);
+        after = n ? rows[n - 1].tenant : STR_NONE;
+    } while (n == STORE_PAGE_MAX && !s->tenant.p);
+    js_array_end(w);
+    return true;
+}
+
+static void write_database(struct js_writer *w, const struct database_size *size)
+{
+    js_key(w, STR("database"));
+    js_object(w);
+    js_kv_int(w, "bytes", size->bytes);
+    if (size->is_file) {
+        js_kv_int(w, "free_bytes", size->free_bytes);
+        js_kv_int(w, "wal_bytes", size->wal_bytes);
+    }
+    js_object_end(w);
+}
+
+/* The file grows by less than the logical bytes, as far as it packs them. */
+static double file_bytes_a_day(const struct stats_job *s, const struct database_size *size)
+{
+    double used = (double)(size->bytes - size->free_bytes);
+    double ratio = s->bytes > 0 && used < s->bytes ? used / s->bytes : 1;
+
+    return s->bytes_a_day * ratio;
+}
+
+static void write_disk(struct stats_job *s, struct js_writer *w, const struct database_size *size)
+{
+    struct statvfs fs;
+    double growth = file_bytes_a_day(s, size);
+
+    if (!size->is_file || !s->data_dir.p || statvfs(s->data_dir.p, &fs) != 0)
+        return;
+    int64_t left = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
+    double room = (double)(left - s->reserve + size->free_bytes);
+    js_key(w, STR("disk"));
+    js_object(w);
+    js_kv_int(w, "free_bytes", left);
+    js_kv_int(w, "reserve_bytes", s->reserve);
+    if (growth >= 1)
+        js_kv_int(w, "days_left", room > 0 ? (int64_t)(room / growth) : 0);
+    js_object_end(w);
+}
+
+static bool run_stats(struct read_job *job, struct store *store)
+{
+    struct stats_job *s = container_of(job, struct stats_job, read);
+    struct database_size size = {0};
+    struct js_writer w;
+
+    js_begin(&w, &s->j.out);
+    js_object(&w);
+    if (!write_tenants(s, &w, store, &job->err) || !store_database_size(store, &size, &job->err))
+        return false;
+    js_kv_int(&w, "uncounted", size.uncounted);
+    if (s->is_local) {
+        write_database(&w, &size);
+        write_disk(s, &w, &size);
+    }
+    js_object_end(&w);
+    return true;
+}
+
+static void on_stats(struct read_job *job)
+{
+    struct stats_job *s = container_of(job, struct stats_job, read);
+
+    if (job->ok)
+        api_job_end(&s->j, 200, STR_NONE);
+    else
+        api_job_refuse(&s->j, &job->err);
+}
+
+void api_get_audit_stats(struct api_call *c)
+{
+    struct stats_job *s = api_job_new(sizeof(*s), MAX_BYTES, c);
+    struct str asked;
+
+    if (!api_query(c, "tenant", &asked) || !api_tenant(c, asked, &s->tenant)) {
+        api_job_drop(&s->j);
+        return;
+    }
+    s->data_dir = c->sv->data_dir;
+    s->reserve = (int64_t)c->config->disk_reserve;
+    s->now_ms = clock_wall_ms();
+    /* The disk lasts as long as all tenants let it. */
+    s->is_local = api_is_local(c) && !s->tenant.p;
+    s->read = (struct read_job){.run = run_stats, .done = on_stats};
+    if (!lane_query(c->sv->lanes, &s->read))
+        api_job_busy(&s->j);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/audit_stats.h"
+
+#include "base/clock.h"
+#include "cli/source.h"
+#include "cli/table.h"
+#include "cli/when.h"
+
+#include <unistd.h>
+
+static const struct table_column columns[] = {
+    {"TENANT", 8, false}, {"EVENTS", 0, true},  {"BODIES", 0, true},  {"SIZE", 0, true},
+    {"A DAY", 0, true},   {"OLDEST", 0, false}, {"NEWEST", 0, false},
+};
+
+static int64_t number(const struct js_doc *doc, const struct js_node *object, const char *name)
+{
+    int64_t value = 0;
+    const struct js_node *node = object ? js_get(doc, object, str_of(name)) : NULL;
+
+    return node && js_to_i64(doc, node, &value) ? value : 0;
+}
+
+static struct str size_text(int64_t bytes, struct arena *mem)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    double size = (double)bytes / 1024;
+    size_t unit = 0;
+
+    while (size >= 1024 && unit + 1 < countof(units)) {
+        size /= 1024;
+        unit++;
+    }
+    return arena_printf(mem, "%.1f %s", size, units[unit]);
+}
+
+static struct str time_text(struct cli *cli, struct str text)
+{
+    char shown[WHEN_TEXT];
+    int64_t ms;
+
+    if (!clock_parse(text, &ms))
+        return STR("");
+    when_format(ms, clock_wall_ms(), cli_flag(cli, "--utc") != NULL, shown);
+    return arena_dup(cli->mem, str_of(shown));
+}
+
+static void add_tenant(struct cli *cli, struct table *t, const struct js_doc *doc,
+                       const struct js_node *tenant)
+{
+    struct arena *mem = cli->mem;
+
+    table_add(t, source_text(doc, tenant, "tenant", mem));
+    table_add(t, arena_printf(mem, "%lld", (long long)number(doc, tenant, "events")));
+    table_add(t, arena_printf(mem, "%lld", (long long)number(doc, tenant, "bodies")));
+    table_add(t, size_text(number(doc, tenant, "bytes"), mem));
+    table_add(t, size_text(number(doc, tenant, "bytes_per_day"), mem));
+    table_add(t, time_text(cli, source_text(doc, tenant, "oldest_at", mem)));
+    table_add(t, time_text(cli, source_text(doc, tenant, "newest_at", mem)));
+}
+
+static void print_tenants(struct cli *cli, const struct js_doc *doc, struct buf *out)
+{
+    struct table t = {0};
+    const struct js_node *tenants = js_get(doc, js_root(doc), STR("tenants"));
+
+    table_init(&t, columns, countof(columns), table_terminal_width(STDOUT_FILENO),
+               cli_colour(STDOUT_FILENO));
+    for (const struct js_node *n = js_first(doc, tenants); n; n = js_next(doc, tenants, n))
+        add_tenant(cli, &t, doc, n);
+    if (t.n_cells)
+        table_print(&t, out);
+    else
+        buf_addstr(out, STR("no event is recorded yet\n"));
+    table_release(&t);
+}
+
+static void print_database(const struct js_doc *doc, const struct js_node *database,
+                           struct arena *mem, struct buf *out)
+{
+    struct str bytes = size_text(number(doc, database, "bytes"), mem);
+
+    buf_addf(out, "database: %.*s", STR_ARG(bytes));
+    if (js_get(doc, database, STR("wal_bytes"))) {
+        struct str unused = size_text(number(doc, database, "free_bytes"), mem);
+        struct str wal = size_text(number(doc, database, "wal_bytes"), mem);
+        buf_addf(out, ", of which %.*s free to be used again; its log: %.*s", STR_ARG(unused),
+                 STR_ARG(wal));
+    }
+    buf_addc(out, '\n');
+}
+
+static void print_disk(const struct js_doc *doc, const struct js_node *disk, struct arena *mem,
+                       struct buf *out)
+{
+    struct str left = size_text(number(doc, disk, "free_bytes"), mem);
+    struct str kept = size_text(number(doc, disk, "reserve_bytes"), mem);
+    long long days = (long long)number(doc, disk, "days_left");
+
+    buf_addf(out, "disk: %.*s free, of which %.*s stay free (limits.disk_reserve); ", STR_ARG(left),
+             STR_ARG(kept));
+    if (js_get(doc, disk, STR("days_left")))
+        buf_addf(out, "at this growth it lasts %lld day%s\n", days, days == 1 ? "" : "s");
+    else
+        buf_addstr(out, STR("the record does not grow\n"));
+}
+
+void audit_stats_print(struct cli *cli, const struct js_doc *doc, struct buf *out)
+{
+    const struct js_node *root = js_root(doc);
+    const struct js_node *database = js_get(doc, root, STR("database"));
+    const struct js_node *disk = js_get(doc, root, STR("disk"));
+    long long uncounted = (long long)number(doc, root, "uncounted");
+
+    print_tenants(cli, doc, out);
+    if (uncounted)
+        buf_addf(out, "about %lld events of an older Holdfast are not counted yet\n", uncounted);
+    if (database)
+        print_database(doc, database, cli->mem, out);
+    if (disk)
+        print_disk(doc, disk, cli->mem, out);
+}
