@@ -498,8 +498,8 @@ static const struct cli_command own[] = {
         .name = "sessions",
         .group = "Look",
         .usage = "list | show ID | watch | end ID [--reason TEXT] [--yes] | export (ID | --since "
-                 "TIME) [--format jsonl|md|csv] [-o FILE] | replay ID [--against SERVER] [--diff] "
-                 "[--writes] [--ignore PATH]",
+                 "TIME) [--format jsonl|md|csv] [-o FILE] | replay ID [--against SERVER] "
+                 "[--diff]",
         .summary =
             "List the sessions of clients, show one with its newest calls, watch them, end "
             "or export one, or send its recorded calls again and compare the results. Replay "

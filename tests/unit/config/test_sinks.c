@@ -4,6 +4,7 @@
 
 #include "config/sinks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static struct config *config;

@@ -4,6 +4,8 @@
 
 #include "session/lineage.h"
 
+#include <stdio.h>
+
 TEST(test_lineage__is_read_as_it_was_written)
 {
     struct arena *mem = arena_new(1 << 20);
