@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "products.h"
 
+#include "analytics/store/family.h"
 #include "api/api.h"
 #include "cli/cli.h"
 #include "docs/api/table.h"
@@ -27,6 +28,7 @@ void products_register(void)
     store_family_add(&holds_store);
     store_family_add(&sinks_store);
     store_family_add(&retention_store);
+    store_family_add(&analytics_store);
     api_add(&docs_api);
     api_add(&templates_api);
     api_add(&holds_api);

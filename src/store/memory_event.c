@@ -196,9 +196,25 @@ static void use_session(struct memory_store *s, const struct event_row *e, bool 
     }
 }
 
-static void close_exec(struct mem_exec *x, const struct event_row *e)
+static void count_event(struct memory_store *s, const struct event_row *e, bool is_undone)
 {
-    if (!x || (x->closed && !x->indeterminate))
+    struct counted_names names = {0};
+    struct arena *mem = arena_new(1 << 16);
+    struct counted_call call = counted_call_of(e, counted_labels_of(&names, mem, e));
+    call.is_undone = is_undone;
+    mem_families_count(s, &call);
+    map_release(&names.map);
+    arena_free(mem);
+}
+
+static void close_exec(struct memory_store *s, struct mem_exec *x, const struct event_row *e)
+{
+    if (x && x->closed && !x->indeterminate)
+        return;
+    count_event(s, e, false);
+    if (x && x->closed)
+        count_event(s, event_by_id(s, x->outcome), true);
+    if (!x)
         return;
     x->closed = true;
     x->outcome = e->id;
@@ -212,10 +228,12 @@ static void fold_event(struct memory_store *s, const struct event_row *e)
     if (e->kind == EVENT_INTENT)
         exec_of(s, id, true, &is_new);
     else if (e->kind == EVENT_RECORD)
-        close_exec(exec_of(s, id, true, &is_new), e);
+        close_exec(s, exec_of(s, id, true, &is_new), e);
     else if (e->kind == EVENT_OUTCOME) /* a refused call without an intent never ran */
-        close_exec(exec_of(s, id, !str_eq(e->outcome, STR("refused")), &is_new), e);
-    else if (e->kind != EVENT_NOTE)
+        close_exec(s, exec_of(s, id, !str_eq(e->outcome, STR("refused")), &is_new), e);
+    else if (e->kind == EVENT_NOTE)
+        count_event(s, e, false);
+    else
         return;
     use_session(s, e, is_new);
 }

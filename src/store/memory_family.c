@@ -47,6 +47,13 @@ bool mem_families_keep(struct memory_store *s, const struct session_row *row)
     return false;
 }
 
+void mem_families_count(struct memory_store *s, const struct counted_call *call)
+{
+    for (size_t i = 0; i < families.n; i++)
+        if (families.items[i]->count)
+            families.items[i]->count(s, call);
+}
+
 size_t mem_families_tables(struct memory_store *s, struct mem_table *ret)
 {
     size_t n = 0;
@@ -58,6 +65,9 @@ size_t mem_families_tables(struct memory_store *s, struct mem_table *ret)
 void mem_families_release(struct memory_store *s)
 {
     struct mem_table tables[MEM_TABLES_MAX];
+    for (size_t i = 0; i < families.n; i++)
+        if (families.items[i]->release)
+            families.items[i]->release(s->families[i]);
     size_t n = mem_families_tables(s, tables);
     for (size_t i = 0; i < n; i++)
         free(*tables[i].rows);

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "store/counted.h"
 #include "store/family.h"
 #include "store/store_impl.h"
 
@@ -100,6 +101,10 @@ struct memory_family {
     /* Whether the session is held, so that the reaper may not delete it; NULL: this family holds
      * none. */
     bool (*keeps)(struct memory_store *s, const struct session_row *row);
+    /* Counts one call of the fold; NULL: this family counts none. */
+    void (*count)(struct memory_store *s, const struct counted_call *call);
+    /* Frees what the arrays hold; NULL: nothing. */
+    void (*release)(void *arrays);
 };
 /* memory_family.c */
 /* Called together with store_family_add(), before a memory store is opened. */
@@ -108,6 +113,7 @@ const struct memory_family *const *memory_families(size_t *ret_n);
 /* The struct with the arrays of a family in this store. */
 void *mem_family_arrays(struct memory_store *s, const struct memory_family *family);
 bool mem_families_keep(struct memory_store *s, const struct session_row *row);
+void mem_families_count(struct memory_store *s, const struct counted_call *call);
 /* For memory.c: make and free these structs, and list all of their arrays. */
 void mem_families_init(struct memory_store *s);
 void mem_families_release(struct memory_store *s);

@@ -4,8 +4,8 @@
  *
  * The projection is two rounds of one transaction.  The first round inserts executions, with intent
  * and outcome if the slice has both, and closes executions that an earlier slice began; its results
- * tell which executions are new.  The second round counts the new executions, writes everything
- * else, and commits. */
+ * tell which executions are new, and which outcomes count.  Then families count the calls.  The
+ * second round counts the new executions, writes everything else, and commits. */
 #include "store/postgres_impl.h"
 
 #include <inttypes.h>
@@ -31,6 +31,8 @@ struct execution {
     struct event_row **events;
     size_t n;
     bool is_new;
+    const struct event_row *counts; /* the outcome that this slice counts; NULL: none */
+    int64_t guess;                  /* event that `counts` replaces; 0: none */
 };
 
 struct projection {
@@ -44,6 +46,9 @@ struct projection {
     size_t n_execs;
     struct map sessions, chains, tools;
     struct sizes sizes;
+    struct counted_names names;
+    struct counted_call *calls; /* of the slice */
+    size_t n_calls;
     size_t n_sent;
 };
 
@@ -269,16 +274,47 @@ static bool take_count(struct projection *p, int64_t *ret, struct error *err)
     return ok;
 }
 
+/* Takes the result of closing an execution.  Of several outcomes in the slice the last one that
+ * counts stands; the guess that it replaces is the one of an earlier slice, if any. */
+static bool take_close(struct projection *p, struct execution *x, const struct event_row *outcome,
+                       bool *ret_found, struct error *err)
+{
+    PGresult *res = NULL;
+    if (!pg_pipe_next(p->s, &res, err))
+        return false;
+    bool ok = pq.result_status(res) == PGRES_TUPLES_OK || pg_failed(p->s, res, "folding", err);
+    *ret_found = ok && pq.ntuples(res) > 0;
+    if (*ret_found) {
+        struct pg_row r = {.res = res, .mem = p->mem};
+        bool counts = pg_get_bool(&r);
+        if (counts && !x->counts)
+            x->guess = pg_get_int(&r);
+        if (counts)
+            x->counts = outcome;
+    }
+    pq.clear(res);
+    return ok;
+}
+
 /* An outcome without a known execution begins a new one, unless it is a refusal: a refused call
  * never ran. */
 static bool take_exec(struct projection *p, struct execution *x, struct error *err)
 {
-    bool begins = is_begin(x->events[0]);
+    bool found = false;
     int64_t n = 0;
-    for (size_t i = 0; i < (begins ? 1 : x->n); i++)
+    if (is_begin(x->events[0])) {
         if (!take_count(p, &n, err))
             return false;
-    x->is_new = begins ? n > 0 : n == 0 && !str_eq(outcome_of(x)->outcome, STR("refused"));
+        x->is_new = n > 0;
+        x->counts = x->is_new ? outcome_of(x) : NULL;
+        return true;
+    }
+    for (size_t i = 0; i < x->n; i++)
+        if (!take_close(p, x, x->events[i], &found, err))
+            return false;
+    if (!found)
+        x->counts = outcome_of(x);
+    x->is_new = !found && !str_eq(x->counts->outcome, STR("refused"));
     return true;
 }
 
@@ -434,6 +470,55 @@ static bool second_round(struct projection *p, struct error *err)
     return drained(p, ok, p->n_sent - taken, err);
 }
 
+static void count_event(struct projection *p, const struct event_row *e, bool is_undone)
+{
+    struct counted_call *call = &p->calls[p->n_calls++];
+    *call = counted_call_of(e, counted_labels_of(&p->names, p->mem, e));
+    call->is_undone = is_undone;
+}
+
+/* Takes back the guess that an outcome replaces.  A guess that was removed meanwhile stays counted. */
+static bool undo_guess(struct projection *p, int64_t guess, struct error *err)
+{
+    struct event_row *e = arena_new_of(p->mem, struct event_row);
+    size_t n = 0;
+    if (!pg_events_of(p->s, &guess, 1, false, p->mem, e, &n, err))
+        return false;
+    if (n)
+        count_event(p, e, true);
+    return true;
+}
+
+/* An event that cannot be read is of no tenant. */
+static bool gather_calls(struct projection *p, struct error *err)
+{
+    p->calls = arena_alloc(p->mem, (2 * p->n + 1) * sizeof(struct counted_call));
+    for (size_t i = 0; i < p->n; i++)
+        if (p->events[i].kind == EVENT_NOTE && p->events[i].tenant.n)
+            count_event(p, &p->events[i], false);
+    for (size_t i = 0; i < p->n_execs; i++) {
+        const struct execution *x = &p->execs[i];
+        if (x->counts)
+            count_event(p, x->counts, false);
+        if (x->counts && x->guess && !undo_guess(p, x->guess, err))
+            return false;
+    }
+    return true;
+}
+
+/* Between the rounds, outside of the pipeline. */
+static bool count_calls(struct projection *p, struct error *err)
+{
+    size_t n;
+    const struct store_family *const *families = store_families(&n);
+    pg_pipe_end(p->s);
+    bool ok = gather_calls(p, err);
+    for (size_t i = 0; ok && p->n_calls && i < n; i++)
+        ok = !families[i]->postgres->count ||
+             families[i]->postgres->count(p->s, p->writer, p->calls, p->n_calls, p->mem, err);
+    return ok && pg_pipe_begin(p->s, err);
+}
+
 static bool prepare_all(struct pg_store *s, struct error *err)
 {
     static const enum pg_statement all[] = {PG_EXEC_INSERT, PG_EXEC_CLOSE, PG_SESSIONS_USED,
@@ -451,11 +536,12 @@ bool pg_project(struct pg_store *s, int64_t writer, struct event_row *events, si
     struct projection p = {.s = s, .writer = writer, .events = events, .n = n, .mem = mem};
     sift(&p);
     bool ok = prepare_all(s, err) && pg_pipe_begin(s, err) && first_round(&p, err) &&
-              second_round(&p, err);
+              count_calls(&p, err) && second_round(&p, err);
     pg_pipe_end(s);
     map_release(&p.sessions);
     map_release(&p.chains);
     map_release(&p.tools);
     sizes_release(&p.sizes);
+    map_release(&p.names.map);
     return ok;
 }

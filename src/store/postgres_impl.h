@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/random.h"
+#include "store/counted.h"
 #include "store/family.h"
 #include "store/libpq.h"
 #include "store/migrate.h"
@@ -201,6 +202,7 @@ void pg_time(struct pg_params *p, int64_t ms);    /* 0 is NULL */
 void pg_instant(struct pg_params *p, int64_t ms); /* 0 is 1970 */
 void pg_ints(struct pg_params *p, const int64_t *ids, size_t n, struct arena *mem);
 void pg_uuids(struct pg_params *p, const struct str *texts, size_t n, struct arena *mem);
+void pg_blobs_of(struct pg_params *p, const struct str *blobs, size_t n, struct arena *mem);
 void pg_texts_of(struct pg_params *p, const struct str *texts, size_t n, struct arena *mem);
 
 /* Columns in order: each call reads the next. */
@@ -274,6 +276,10 @@ struct postgres_family {
     const struct verb_handler *verbs; /* those that need more than one statement */
     /* For a table with rows of sessions, two statements of the reaper; see struct sqlite_family. */
     unsigned upto, over;
+    /* Counts the calls of a slice of the fold, in its transaction; NULL: this family counts none.
+     * Only one process at a time folds the events of `writer`. */
+    bool (*count)(struct pg_store *s, int64_t writer, const struct counted_call *calls, size_t n,
+                  struct arena *mem, struct error *err);
 };
 /* postgres_write.c */
 bool pg_write(struct store *s, struct store_op *ops, size_t n, struct error *err);

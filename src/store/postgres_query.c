@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 
 /* Fixed values in pg_type. */
+#define BYTEA_OID 17
 #define INT8_OID 20
 #define TEXT_OID 25
 #define UUID_OID 2950
@@ -183,6 +184,11 @@ void pg_uuids(struct pg_params *p, const struct str *texts, size_t n, struct are
         elements[i] = str_n((const char *)bytes[i], sizeof(bytes[i]));
     }
     add_array(p, UUID_OID, elements, n, mem);
+}
+
+void pg_blobs_of(struct pg_params *p, const struct str *blobs, size_t n, struct arena *mem)
+{
+    add_array(p, BYTEA_OID, blobs, n, mem);
 }
 
 void pg_texts_of(struct pg_params *p, const struct str *texts, size_t n, struct arena *mem)

@@ -265,8 +265,9 @@ const char *const pg_texts[PG_COUNT] = {
         "duration_ms = CASE WHEN o THEN $5::bigint ELSE duration_ms END, "
         "tokens_used = CASE WHEN o THEN $6::bigint ELSE tokens_used END, "
         "result = CASE WHEN o THEN mcp.hf_jsonb($7::text) ELSE result END "
-        "FROM (SELECT outcome IS NULL OR outcome = 'indeterminate' AS o "
-        "FROM mcp.session_tool_executions WHERE id = $1::uuid) x WHERE id = $1",
+        "FROM (SELECT outcome IS NULL OR outcome = 'indeterminate' AS o, outcome_event AS was "
+        "FROM mcp.session_tool_executions WHERE id = $1::uuid) x WHERE id = $1 "
+        "RETURNING o, was",
     /* Updates all sessions of a slice in one statement, so that executor and checks start once.
      * Locks the rows in order of their ids, so that two concurrent folds do not deadlock. */
     [PG_SESSIONS_USED] =

@@ -6,6 +6,8 @@
  * The watermarks move in the same transaction, so each event is folded exactly once, even if the
  * process is killed during the fold.  In an idle store the fold costs nothing.
  *
+ * Families count the calls of the slice (store/counted.h) in the same transaction.
+ *
  * An execution with intent and outcome in one slice gets no row of its own, only an entry in the
  * list of its session (sqlite_execution.c). */
 #include "store/sqlite_impl.h"
@@ -16,6 +18,7 @@
 
 /* Bits of long_executions.state. */
 enum exec_flags { EXEC_CLOSED = 1, EXEC_GUESSED = 2, EXEC_SEVERAL = 4 };
+#define UNFOLDED_GUESSES (64 << 20)
 
 struct fold {
     struct sqlite_store *s;
@@ -30,6 +33,10 @@ struct fold {
     size_t n_tools;
     struct sq_listed *listed; /* at most one for each of execs */
     size_t n_listed;
+    struct counted_call *calls; /* at most two for each event: one may take back a guess */
+    size_t n_calls;
+    struct arena *mem; /* of the guesses; NULL: there are none */
+    struct counted_names names;
     struct buf ids;
     int64_t earliest_ms; /* earliest use in the slice */
     struct sizes sizes;
@@ -111,6 +118,7 @@ static void sift(struct fold *f)
     f->sessions = xcalloc(n + 1, sizeof(struct unfolded_session *));
     f->chains = xcalloc(n + 1, sizeof(struct unfolded_chain *));
     f->tools = xcalloc(n + 1, sizeof(struct unfolded_tool *));
+    f->calls = xcalloc(2 * n + 1, sizeof(struct counted_call));
     for (size_t i = 0; i < n; i++) {
         struct unfolded_event *event = &f->slice.items[i];
         if (is_for_the_next(f, event)) {
@@ -121,6 +129,8 @@ static void sift(struct fold *f)
         sizes_add(&f->sizes, event->chain->tenant, event->at_ms, event->size);
         session_enter(f, event);
         tool_enter(f, event->tool);
+        if (event->kind == EVENT_NOTE)
+            f->calls[f->n_calls++] = event->call;
         if (event->kind == EVENT_INTENT || event->kind == EVENT_OUTCOME ||
             event->kind == EVENT_RECORD)
             f->execs[f->n_execs++] = event;
@@ -153,8 +163,30 @@ static bool exec_insert(struct sqlite_store *s, int64_t exec, int64_t outcome_ev
     return sq_run(s, st, err);
 }
 
+struct exec_state {
+    bool found;
+    int64_t outcome_event, state;
+};
+
+static bool exec_state(struct sqlite_store *s, int64_t exec, struct exec_state *ret,
+                       struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(s, SQ_EXEC_STATE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_int(&b, exec);
+    if (!sq_step(s, st, &ret->found, err))
+        return false;
+    struct sq_row r = {.st = st};
+    ret->outcome_event = ret->found ? sq_get_int(&r) : 0;
+    ret->state = ret->found ? sq_get_int(&r) : 0;
+    sq_reset(st);
+    return true;
+}
+
 static bool exec_close(struct sqlite_store *s, const struct unfolded_event *outcome,
-                       bool *ret_found, struct error *err)
+                       struct error *err)
 {
     sqlite3_stmt *st = sq_prepare(s, SQ_EXEC_CLOSE, err);
     if (!st)
@@ -163,10 +195,37 @@ static bool exec_close(struct sqlite_store *s, const struct unfolded_event *outc
     sq_int(&b, outcome->exec);
     sq_int(&b, outcome->id);
     sq_int(&b, state_after(outcome));
-    if (!sq_run(s, st, err))
+    return sq_run(s, st, err);
+}
+
+/* Takes back the guess that an outcome replaces.  A guess that was removed meanwhile stays counted. */
+static bool undo_guess(struct fold *f, int64_t guess, struct error *err)
+{
+    struct sq_events c;
+    struct event_row e;
+    bool found = false;
+    if (!sq_event_peek(f->s, &c, guess, &e, &found, err))
         return false;
-    *ret_found = sqlite3_changes(s->db) > 0;
+    if (found) {
+        if (!f->mem)
+            f->mem = arena_new(UNFOLDED_GUESSES);
+        struct counted_call *call = &f->calls[f->n_calls++];
+        *call = counted_call_of(&e, counted_labels_of(&f->names, f->mem, &e));
+        call->session_id = arena_dup(f->mem, e.session_id);
+        call->is_undone = true;
+    }
+    sq_events_close(&c);
     return true;
+}
+
+/* An outcome that is not the first of its execution counts only if it replaces a guess. */
+static bool count_outcome(struct fold *f, const struct unfolded_event *outcome,
+                          const struct exec_state *before, struct error *err)
+{
+    if (before->found && before->state != 0 && !(before->state & EXEC_GUESSED))
+        return true;
+    f->calls[f->n_calls++] = outcome->call;
+    return !(before->state & EXEC_GUESSED) || undo_guess(f, before->outcome_event, err);
 }
 
 static bool has_intent(struct sqlite_store *s, int64_t exec, bool *ret, struct error *err)
@@ -183,18 +242,21 @@ static bool has_intent(struct sqlite_store *s, int64_t exec, bool *ret, struct e
 /* An outcome that does not directly follow its intent.  It belongs to an open execution, is a
  * further outcome of a closed one, or has no intent.  A refused call without an intent never
  * ran. */
-static bool fold_outcome(struct sqlite_store *s, const struct unfolded_event *outcome,
-                         struct error *err)
+static bool fold_outcome(struct fold *f, const struct unfolded_event *outcome, struct error *err)
 {
+    struct sqlite_store *s = f->s;
+    struct exec_state before = {0};
     bool found = false;
-    if (!exec_close(s, outcome, &found, err))
+    if (!exec_state(s, outcome->exec, &before, err))
         return false;
-    if (found)
-        return true;
+    if (before.found)
+        return exec_close(s, outcome, err) && count_outcome(f, outcome, &before, err);
     if (!has_intent(s, outcome->exec, &found, err))
         return false;
     if (found)
         return exec_insert(s, outcome->exec, 0, EXEC_CLOSED | EXEC_SEVERAL, err);
+    if (!count_outcome(f, outcome, &before, err))
+        return false;
     if (outcome->refused)
         return true;
     count_execution(outcome);
@@ -222,6 +284,8 @@ static void list_execution(struct fold *f, const struct unfolded_event *event, i
 static bool fold_intent(struct fold *f, const struct unfolded_event *intent,
                         const struct unfolded_event *outcome, struct error *err)
 {
+    if (outcome)
+        f->calls[f->n_calls++] = outcome->call;
     if (outcome && !outcome->indeterminate) {
         list_execution(f, intent, outcome->id);
         return true;
@@ -229,6 +293,12 @@ static bool fold_intent(struct fold *f, const struct unfolded_event *intent,
     list_execution(f, intent, 0);
     return outcome ? exec_insert(f->s, intent->exec, outcome->id, state_after(outcome), err)
                    : exec_insert(f->s, intent->exec, 0, 0, err);
+}
+
+static void fold_record(struct fold *f, const struct unfolded_event *record)
+{
+    list_execution(f, record, record->id);
+    f->calls[f->n_calls++] = record->call;
 }
 
 static bool fold_execs(struct fold *f, struct error *err)
@@ -239,9 +309,9 @@ static bool fold_execs(struct fold *f, struct error *err)
         bool closed = next && next->exec == event->exec && next->kind == EVENT_OUTCOME;
         bool ok = true;
         if (event->kind == EVENT_OUTCOME)
-            ok = fold_outcome(f->s, event, err);
+            ok = fold_outcome(f, event, err);
         else if (event->kind == EVENT_RECORD)
-            list_execution(f, event, event->id);
+            fold_record(f, event);
         else
             ok = fold_intent(f, event, closed ? next : NULL, err);
         if (!ok)
@@ -312,6 +382,17 @@ static bool fold_tools(struct fold *f, struct error *err)
     return true;
 }
 
+static bool count_calls(struct fold *f, struct error *err)
+{
+    size_t n;
+    const struct store_family *const *families = store_families(&n);
+    for (size_t i = 0; f->n_calls && i < n; i++)
+        if (families[i]->sqlite->count &&
+            !families[i]->sqlite->count(f->s, f->calls, f->n_calls, err))
+            return false;
+    return true;
+}
+
 /* Moves the watermark and the head of every (writer, tenant) in the slice. */
 static bool advance(struct fold *f, struct error *err)
 {
@@ -339,7 +420,7 @@ static bool fold_slice(struct fold *f, size_t max, struct error *err)
         return false;
     sift(f);
     return fold_execs(f, err) && fold_sessions(f, err) && fold_tools(f, err) &&
-           sq_sizes_write(f->s, &f->sizes, err) && advance(f, err);
+           sq_sizes_write(f->s, &f->sizes, err) && count_calls(f, err) && advance(f, err);
 }
 
 /* Folds one slice in its own transaction.  On success also updates the list of unfolded events in
@@ -380,6 +461,9 @@ static bool fold(struct store *store, struct store_call *c, struct error *err)
     free(f.tools);
     free(f.listed);
     sizes_release(&f.sizes);
+    free(f.calls);
+    map_release(&f.names.map);
+    arena_free(f.mem);
     buf_release(&f.ids);
     if (ok)
         *ret_left = sq_unfolded_pending(f.s);

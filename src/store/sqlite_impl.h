@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/random.h"
+#include "store/counted.h"
 #include "store/family.h"
 #include "store/migrate.h"
 #include "store/pack.h"
@@ -99,6 +100,7 @@ enum sq_statement {
     SQ_EXEC_INSERT,
     SQ_EXEC_CLOSE,
     SQ_EXEC_OUTCOME,
+    SQ_EXEC_STATE,
     SQ_SESSION_USED,
     SQ_SESSIONS_WAKE,
     SQ_SESSION_EXECUTIONS_ADD,
@@ -146,6 +148,7 @@ struct unfolded_event {
     struct unfolded_tool *tool;       /* tool of an intent; NULL likewise */
     struct unfolded_chain *chain;
     struct event_size size;
+    struct counted_call call; /* without labels: the event ends no execution */
     uint8_t mac[32];
     uint8_t kind; /* enum event_kind */
     bool refused, indeterminate;
@@ -156,9 +159,10 @@ struct unfolded_events {
     size_t n, cap;
     size_t committed; /* the first `committed` items; the rest is in the open transaction */
     struct map sessions, chains, tools;
+    struct counted_names names;
     struct unfolded_chain *last_chain; /* mostly also the chain of the next event */
     struct unfolded_tool *last_tool;   /* likewise */
-    struct arena *mem;                 /* memory of the three maps; NULL: not yet made */
+    struct arena *mem;                 /* memory of the maps; NULL: not yet made */
 };
 
 struct sqlite_store {
@@ -312,6 +316,9 @@ struct sqlite_family {
      * the last of the next ?2 sessions after ?1, and their number; `over` deletes the rows of
      * sessions after ?1 up to ?2 that are over. */
     unsigned upto, over;
+    /* Counts the calls of a slice of the fold, in its transaction; NULL: this family counts none. */
+    bool (*count)(struct sqlite_store *s, const struct counted_call *calls, size_t n,
+                  struct error *err);
 };
 /* Runs a bound statement.  The verdict is OK when it changed a row, else `otherwise`. */
 must_check bool sq_run_verdict(struct sqlite_store *s, sqlite3_stmt *st, struct store_op *op,

@@ -327,6 +327,7 @@ const char *const sq_texts[SQ_COUNT] = {
         "state = CASE WHEN state = 0 THEN ?3 WHEN state & 2 THEN ?3 | 4 ELSE state | 4 END "
         "WHERE id = ?1",
     [SQ_EXEC_OUTCOME] = "SELECT outcome_event FROM long_executions WHERE id = ? AND state & 5 = 1",
+    [SQ_EXEC_STATE] = "SELECT outcome_event, state FROM long_executions WHERE id = ?",
     /* total_tokens_used stops at the largest number rather than fail the fold. */
     [SQ_SESSION_USED] =
         "UPDATE edge_mcp_sessions SET tool_execution_count = tool_execution_count + ?3, "

@@ -24,6 +24,7 @@ static void unfolded_events_release(struct unfolded_events *f)
     map_release(&f->sessions);
     map_release(&f->chains);
     map_release(&f->tools);
+    map_release(&f->names.map);
     arena_free(f->mem);
     *f = (struct unfolded_events){0};
 }
@@ -143,6 +144,10 @@ static void add_event(struct unfolded_events *f, const struct event_row *e)
         .indeterminate = str_eq(e->outcome, STR("indeterminate")),
     };
     memcpy(event->mac, e->mac, sizeof(event->mac));
+    if (counted_is_end(e)) {
+        event->call = counted_call_of(e, counted_labels_of(&f->names, f->mem, e));
+        event->call.session_id = event->session ? event->session->id : STR_NONE;
+    }
 }
 
 void sq_unfolded_lose(struct sqlite_store *s)
@@ -287,8 +292,8 @@ static void drop_events(struct unfolded_events *f, size_t n)
 {
     f->n -= n;
     f->committed -= n;
-    if (f->n == 0 &&
-        (f->cap > UNFOLDED_KEPT || f->sessions.n > UNFOLDED_KEPT || f->tools.n > UNFOLDED_KEPT)) {
+    if (f->n == 0 && (f->cap > UNFOLDED_KEPT || f->sessions.n > UNFOLDED_KEPT ||
+                      f->tools.n > UNFOLDED_KEPT || f->names.map.n > UNFOLDED_KEPT)) {
         unfolded_events_release(f);
         return;
     }
