@@ -118,6 +118,7 @@ int cmd_key(struct cli *cli);
 int cmd_secret(struct cli *cli);
 int cmd_servers(struct cli *cli);
 int cmd_sessions(struct cli *cli);
+int cmd_templates(struct cli *cli);
 int cmd_user(struct cli *cli);
 int cmd_db(struct cli *cli);
 int cmd_doctor(struct cli *cli);

@@ -220,6 +220,17 @@ static const struct cli_flag key_flags[] = {
     QUIET_FLAG,
     END,
 };
+static const struct cli_flag templates_flags[] = {
+    {"--file", "FILE",
+     "file with the template as JSON; - is standard input (set; default: standard input)"},
+    {"--tenant", "NAME", "tenant of the template (default: default, or that of the key)"},
+    UTC_FLAG,
+    DATA_FLAG,
+    URL_FLAGS,
+    JSON_FLAG,
+    QUIET_FLAG,
+    END,
+};
 static const struct cli_flag secret_flags[] = {
     {"--value-file", "FILE",
      "file with the value; - is standard input; a newline at the end is left out (set; default: "
@@ -469,6 +480,17 @@ static const struct cli_command own[] = {
                      "holdfast secret set GITHUB_TOKEN --value-file token.txt"},
         .flags = secret_flags,
         .run = cmd_secret,
+    },
+    {
+        .name = "templates",
+        .group = "Manage",
+        .usage =
+            "list | show NAME[@VERSION] | versions NAME | set NAME [--file FILE] | remove NAME",
+        .summary = "List, show, set and remove templates: named set-ups of new sessions.",
+        .examples = {"holdfast templates set support --file support.json",
+                     "holdfast templates show support@1"},
+        .flags = templates_flags,
+        .run = cmd_templates,
     },
     {
         .name = "user",
