@@ -62,6 +62,7 @@ struct exchange {
     struct toolset_change *toolset_change;   /* being stored (toolset_change.c); NULL: none */
     struct profile_context *context;         /* context values in the request; NULL: none */
     struct context_seal *context_seal;       /* … while they are sealed (context.c) */
+    struct template_find *template; /* of a session that begins here; NULL: not looked up */
     struct session_secrets *session_secrets; /* all secrets of its session (secrets.c); or NULL */
     bool is_run;         /* a call of "run", now turned into a call of the tool it named */
     struct str endpoint; /* "/mcp/files" */
@@ -178,11 +179,18 @@ enum step_result exchange_over_quota(struct exchange *x, const char *text, int64
                                      struct str headers);
 /* process_quota.c: the quota on server processes, for upstreams_new(). */
 struct process_quota exchange_process_quota(struct services *sv);
+/* session_begin.c: a session that begins with this request, with the template of its profile. */
+/* Call it before exchange_begin_session().  WAIT: the template is read, and the step runs again. */
+enum step_result exchange_find_template(struct exchange *x);
+void exchange_begin_session(struct exchange *x, enum session_origin origin, struct str carrier,
+                            struct str key);
 /* session_select.c: finds the session of a call. */
 enum step_result exchange_find_transport(struct exchange *x);
 enum step_result exchange_select_session(struct exchange *x);
 /* The name that the client of this request gives itself; absent: it gives none. */
 struct str exchange_client(const struct exchange *x);
+/* "name" or "version" of the clientInfo that the client gave; absent: it gave none.  session_begin.c. */
+struct str exchange_client_member(const struct exchange *x, const char *name);
 /* For requests other than calls: the session of a channel that stays open.  Without such a channel
  * x->session is unchanged. */
 enum step_result exchange_select_channel_session(struct exchange *x);

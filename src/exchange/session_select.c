@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "identity/connection.h"
 #include "session/profile_context.h"
-#include "session/setup.h"
 #include "session/token.h"
 
 #define NAME_LOGGED 128 /* bytes */
@@ -160,71 +159,20 @@ bool exchange_injects_handles(const struct exchange *x, const struct upstream *u
     return carries_nothing(x);
 }
 
-static struct str client_member(const struct exchange *x, const char *name)
-{
-    struct js_doc doc;
-    if (x->method->service == SERVE_INITIALIZE) {
-        const struct js_node *info = mcp_param(&x->msg, STR("clientInfo"));
-        return js_text(&x->msg.doc, js_get(&x->msg.doc, info, str_of(name)), x->mem);
-    }
-    if (mcp_era(x->era)->has_envelope) {
-        const struct js_node *info = js_get(&x->msg.doc, x->msg.meta, STR(MCP_KEY_CLIENT_INFO));
-        return js_text(&x->msg.doc, js_get(&x->msg.doc, info, str_of(name)), x->mem);
-    }
-    if (!x->transport ||
-        !js_parse(x->transport->initialize_params, &js_limits_request, x->mem, &doc, NULL))
-        return STR_NONE;
-    const struct js_node *info = js_get(&doc, js_root(&doc), STR("clientInfo"));
-    return js_text(&doc, js_get(&doc, info, str_of(name)), x->mem);
-}
-
 /* A legacy client gives its name only once, so its transport keeps it. */
 struct str exchange_client(const struct exchange *x)
 {
     struct transport *t = x->transport;
 
     if (!t || mcp_era(x->era)->has_envelope)
-        return client_member(x, "name");
+        return exchange_client_member(x, "name");
     if (!t->client.p) {
-        struct str name = str_cut(client_member(x, "name"), SESSION_CLIENT_NAME_MAX);
+        struct str name = str_cut(exchange_client_member(x, "name"), SESSION_CLIENT_NAME_MAX);
         const char *kept = t->initialize_params.p;
         bool is_kept = name.p >= kept && name.p < kept + t->initialize_params.n;
         t->client = is_kept ? name : arena_dup(t->mem, name.p ? name : STR(""));
     }
     return t->client.n ? t->client : STR_NONE;
-}
-
-/* The profile records its sessions completely. */
-static void set_up(struct exchange *x)
-{
-    const struct session_setup setup = {.audit = SETUP_AUDIT_FULL,
-                                        .audit_body = x->profile->audit_body};
-
-    session_take_setup(x->session, session_setup_write(&setup, x->mem));
-}
-
-static enum step_result session_create(struct exchange *x, enum session_origin origin,
-                                       struct str carrier, struct str key)
-{
-    struct str name = client_member(x, "name"), version = client_member(x, "version");
-    struct session_new_args args = {
-        .who = &x->caller.who,
-        .origin = origin,
-        .carrier = carrier,
-        .carrier_key = key,
-        .client_name =
-            str_n(name.p, name.n < SESSION_CLIENT_NAME_MAX ? name.n : SESSION_CLIENT_NAME_MAX),
-        .client_version = str_n(version.p, version.n < 50 ? version.n : 50),
-        .provisional = origin == ORIGIN_INJECTED,
-        .counted = origin == ORIGIN_KEYED,
-        .life_ms = config_default_ttl_ms(x->caller.config, x->caller.who.tenant),
-        .context_mac = x->context ? x->context->mac : NULL,
-    };
-    x->session = session_new(x->sv->sessions, &args);
-    if (x->profile && x->profile->audit_full)
-        set_up(x);
-    log_debug("session begun", LS("session_id", x->session->handle), LS("carrier", carrier));
-    return STEP_NEXT;
 }
 
 /* The request names a session that may be provisional or not counted.  Then the call makes it
@@ -275,6 +223,15 @@ static void bind_channel(struct exchange *x)
         x->outlet->attends(x, x->session->link_key);
 }
 
+/* While the template is read, another request may begin the session. */
+static enum step_result ask_again(struct exchange *x, enum step_result result)
+{
+    session_unref(x->query.session);
+    x->query.session = NULL;
+    x->query.name = STR_NONE;
+    return result;
+}
+
 /* Finds the session with that key, or creates it. */
 static enum step_result session_from_key(struct exchange *x, enum session_origin origin)
 {
@@ -285,9 +242,15 @@ static enum step_result session_from_key(struct exchange *x, enum session_origin
     if (!x->query.ok)
         return exchange_fail(x, &x->query.job.err);
     struct session *found = x->query.session;
-    if (found && origin == ORIGIN_DERIVED &&
-        clock_life_ms() - found->last_used_ms >=
-            config_idle_ms(x->caller.config, x->caller.who.tenant)) {
+    bool is_idle = found && origin == ORIGIN_DERIVED &&
+                   clock_life_ms() - found->last_used_ms >=
+                       config_idle_ms(x->caller.config, x->caller.who.tenant);
+    if (!found || is_idle) {
+        enum step_result result = exchange_find_template(x);
+        if (result != STEP_NEXT)
+            return ask_again(x, result);
+    }
+    if (is_idle) {
         x->session_plan.replaces = found;
         session_forget(found);
         found = NULL;
@@ -296,7 +259,7 @@ static enum step_result session_from_key(struct exchange *x, enum session_origin
     if (found && origin == ORIGIN_KEYED)
         promote_session(x); /* the key may be a handle */
     if (!found)
-        session_create(x, origin, x->carrier.label, x->carrier.name);
+        exchange_begin_session(x, origin, x->carrier.label, x->carrier.name);
     if (str_eq(x->carrier.label, STR("channel")))
         bind_channel(x);
     return STEP_NEXT;
@@ -360,7 +323,10 @@ static enum step_result session_from_request(struct exchange *x)
             x->carrier = (struct carrier){STR("channel"),
                                           arena_printf(x->mem, "%.*s/1", STR_ARG(x->channel))};
         if (!x->carrier.name.p && x->transport) {
-            session_create(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
+            enum step_result result = exchange_find_template(x);
+            if (result != STEP_NEXT)
+                return result;
+            exchange_begin_session(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
             transport_link(x->transport, x->session);
             hub_linked(x->sv->hub, x->transport);
             return STEP_NEXT;
@@ -368,12 +334,16 @@ static enum step_result session_from_request(struct exchange *x)
         if (!x->carrier.name.p && x->channel.p)
             x->carrier = (struct carrier){STR("channel"), x->channel};
         if (!x->carrier.name.p && (x->injects || begins_session(x))) {
+            enum step_result result = exchange_find_template(x);
+            if (result != STEP_NEXT)
+                return result;
             x->adds_handle = x->injects;
-            return session_create(x, ORIGIN_INJECTED, STR("argument"), STR_NONE);
+            exchange_begin_session(x, ORIGIN_INJECTED, STR("argument"), STR_NONE);
+            return STEP_NEXT;
         }
     }
     if (!x->carrier.name.p || str_eq(x->carrier.label, STR("derived"))) {
-        struct str client = client_member(x, "name");
+        struct str client = exchange_client_member(x, "name");
         origin = ORIGIN_DERIVED;
         x->carrier = (struct carrier){
             STR("derived"), derived_name(x, client.n && client.n <= 200 ? client : STR("-"))};
@@ -389,8 +359,12 @@ enum step_result exchange_select_initial_session(struct exchange *x)
         return STEP_NEXT;
     if (!x->carrier.name.p)
         x->carrier = carrier_of(x);
-    return x->carrier.name.p ? session_from_key(x, ORIGIN_KEYED)
-                             : session_create(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
+    if (x->carrier.name.p)
+        return session_from_key(x, ORIGIN_KEYED);
+    enum step_result result = exchange_find_template(x);
+    if (result == STEP_NEXT)
+        exchange_begin_session(x, ORIGIN_TRANSPORT, STR("transport"), STR_NONE);
+    return result;
 }
 
 enum step_result exchange_select_channel_session(struct exchange *x)
@@ -438,8 +412,10 @@ struct session_plan *exchange_plan_session(struct exchange *x)
     p->session = x->session;
     p->max_counted = config_max_sessions(x->caller.config, x->caller.who.tenant);
     p->life_ms = config_default_ttl_ms(x->caller.config, x->caller.who.tenant);
-    if (!x->session->stored && x->http)
-        p->connection = connection_metadata(x->caller.config, x->http, STR_NONE, x->mem);
+    struct str metadata = x->session->first ? x->session->first->metadata : STR_NONE;
+    if (!x->session->stored)
+        p->connection = x->http ? connection_metadata(x->caller.config, x->http, metadata, x->mem)
+                                : arena_dup(x->mem, metadata);
     return p;
 }
 

@@ -29,8 +29,38 @@ static struct store_op create_session(const struct session_plan *p, struct arena
     row->toolsets = arena_dup(mem, row->toolsets);
     row->setup = arena_dup(mem, row->setup);
     row->connection_metadata = p->connection;
+    if (p->session->first && p->session->first->context.p)
+        row->context_id = arena_dup(mem, str_of(p->session->first->context_id));
     return (struct store_op){
         .kind = OP_SESSION_CREATE, .who = p->who, .session = row, .max_counted = p->max_counted};
+}
+
+/* After the row of the session, because it belongs to that. */
+static struct store_op first_context(const struct session_plan *p, struct arena *mem)
+{
+    struct context_row *row = arena_new_of(mem, struct context_row);
+    const struct session *s = p->session;
+
+    *row = (struct context_row){
+        .id = arena_dup(mem, str_of(s->first->context_id)),
+        .tenant = s->tenant,
+        .session_id = s->id,
+        .document = arena_dup(mem, s->first->context),
+        .created_ms = s->created_ms,
+        .updated_ms = s->created_ms,
+    };
+    return (struct store_op){.kind = OP_CONTEXT_PUT, .who = p->who, .context = row};
+}
+
+/* A lifetime that its template gave it counts from the creation. */
+static int64_t promoted_until(const struct session_plan *p)
+{
+    const struct session *s = p->session;
+    int64_t until = s->created_ms + s->ttl_ms;
+
+    if (!s->ttl_ms)
+        return s->last_used_ms + p->life_ms;
+    return !s->provisional && s->expires_ms > until ? s->expires_ms : until;
 }
 
 static struct store_op promote_session(const struct session_plan *p, struct arena *mem)
@@ -38,7 +68,7 @@ static struct store_op promote_session(const struct session_plan *p, struct aren
     struct session_row *row = arena_new_of(mem, struct session_row);
 
     row->id = p->session->id;
-    row->expires_ms = p->session->last_used_ms + p->life_ms;
+    row->expires_ms = promoted_until(p);
     return (struct store_op){
         .kind = OP_SESSION_PROMOTE, .who = p->who, .session = row, .max_counted = p->max_counted};
 }
@@ -62,8 +92,11 @@ size_t session_plan_ops(const struct session_plan *p, struct arena *mem, struct 
         session_touch(p->replaces);
         ops[n++] = end_replaced(p, mem);
     }
-    if (p->session && !p->session->stored)
+    if (p->session && !p->session->stored) {
         ops[n++] = create_session(p, mem);
+        if (p->session->first && p->session->first->context.p)
+            ops[n++] = first_context(p, mem);
+    }
     if (p->session && p->promotes)
         ops[n++] = promote_session(p, mem);
     if (p->creates)
@@ -106,9 +139,11 @@ static void follow_op(struct session_plan *p, const struct store_op *op)
 
     if (op->kind == OP_SESSION_END && p->ends && op->verdict == VERDICT_OK)
         sessions_ended(p->home, op->session->tenant, op->session->id);
-    else if (s && op->kind == OP_SESSION_CREATE && op->verdict == VERDICT_OK)
+    else if (s && op->kind == OP_SESSION_CREATE && op->verdict == VERDICT_OK) {
         s->stored = true;
-    else if (s && op->kind == OP_SESSION_PROMOTE && op->verdict == VERDICT_OK) {
+        session_first_free(s->first);
+        s->first = NULL;
+    } else if (s && op->kind == OP_SESSION_PROMOTE && op->verdict == VERDICT_OK) {
         s->provisional = false;
         s->counted = true;
         s->expires_ms = op->session->expires_ms;
@@ -119,6 +154,8 @@ static void follow_op(struct session_plan *p, const struct store_op *op)
  * request of this process may have created the row of a shared session. */
 static bool is_fine(const struct session_plan *p, const struct store_op *op)
 {
+    if (op->kind == OP_CONTEXT_PUT) /* refused only beside a refused session */
+        return true;
     if (op->kind == OP_SESSION_END)
         return !p->ends || op->verdict == VERDICT_OK;
     if (op->kind == OP_SESSION_CREATE && p->session)

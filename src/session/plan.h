@@ -34,7 +34,7 @@ struct session_plan {
     int64_t max_counted; /* maximum of counted sessions of the tenant; < 0: no limit */
 };
 
-#define SESSION_PLAN_OPS 5
+#define SESSION_PLAN_OPS 6
 
 /* Writes the operations to `ops`, which has room for SESSION_PLAN_OPS, and returns their number.
  * Their rows are in `mem`, which must live until the commit. */

@@ -105,6 +105,7 @@ static void session_drop(struct session *s)
     free((char *)s->toolsets.p);
     free((char *)s->setup.p);
     session_setup_free(s->rules);
+    session_first_free(s->first);
     for (struct session_link *l = s->links; l; l = l->next)
         free((char *)l->resume.p);
     arena_free(s->mem);
@@ -474,6 +475,29 @@ void session_take_setup(struct session *s, struct str setup)
     if (s->setup.p && !s->rules)
         log_warn("the set-up of a session cannot be read, so it has no effect",
                  LS("session", s->id));
+}
+
+void session_first_free(struct session_first *f)
+{
+    if (!f)
+        return;
+    free((char *)f->context.p);
+    free((char *)f->metadata.p);
+    free(f);
+}
+
+void session_begin_with(struct session *s, int64_t ttl_ms, struct str context, struct str metadata)
+{
+    if (ttl_ms) {
+        s->ttl_ms = ttl_ms;
+        s->expires_ms = s->provisional ? s->expires_ms : s->created_ms + ttl_ms;
+    }
+    if (!context.p && !metadata.p)
+        return;
+    s->first = xcalloc(1, sizeof(*s->first));
+    random_uuid7(s->first->context_id);
+    replace_text(&s->first->context, context);
+    replace_text(&s->first->metadata, metadata);
 }
 
 void sessions_setup_changed(struct sessions *home, struct str tenant, struct str id,

@@ -9,6 +9,7 @@
 #ifndef HOLDFAST_SESSION_SESSION_H
 #define HOLDFAST_SESSION_SESSION_H
 
+#include "base/random.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "config/config.h"
@@ -41,6 +42,12 @@ struct session_context {
     struct str sealed; /* absent: not sealed yet, so the row cannot be created */
 };
 
+struct session_first {
+    char context_id[UUID_TEXT];
+    struct str context, metadata;
+};
+void session_first_free(struct session_first *f); /* NULL is fine */
+
 struct session {
     struct sessions *home;
     unsigned refs;
@@ -70,6 +77,8 @@ struct session {
     /* The same, parsed (setup.h); NULL: none.  A change of the session replaces it, so a reader
      * keeps no pointer into it while it waits. */
     struct session_setup *rules;
+    /* What its template adds to its first row; NULL: nothing, or the row is stored. */
+    struct session_first *first;
     struct str lineage;      /* the session it was made from (JSON; rows.h); absent: none */
     unsigned toolset_writes; /* changes of `toolsets` with a pending write */
     /* The last of sessions_toolset_moves() that changed this session. */
@@ -169,6 +178,9 @@ void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str lin
 void session_take_toolsets(struct session *s, struct str toolsets);
 /* Likewise its setup, and `rules` with it. */
 void session_take_setup(struct session *s, struct str setup);
+/* For a session that has no row yet: its lifetime from its creation (0: as it is), its first context
+ * document and its metadata (JSON objects, or absent); copied. */
+void session_begin_with(struct session *s, int64_t ttl_ms, struct str context, struct str metadata);
 /* This process has stored another setup (absent: none). */
 void sessions_setup_changed(struct sessions *s, struct str tenant, struct str id, struct str setup);
 /* The same for a change that is queued for the store now.  Call session_toolsets_write_done() once

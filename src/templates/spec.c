@@ -167,16 +167,23 @@ bool template_spec_check(const struct template_spec *t, const struct config *c, 
     return true;
 }
 
-struct str template_setup(const struct template_spec *t, const struct template_row *row,
-                          struct arena *mem)
+struct session_setup template_setup_of(const struct template_spec *t,
+                                       const struct template_row *row, struct arena *mem)
 {
-    struct session_setup s = {
+    return (struct session_setup){
         .from = arena_printf(mem, "%.*s@%lld", STR_ARG(row->name), (long long)row->version),
         .profile = t->profile,
         .audit = t->audit,
         .audit_body = t->audit_body,
         .limits = t->limits,
     };
+}
+
+struct str template_setup(const struct template_spec *t, const struct template_row *row,
+                          struct arena *mem)
+{
+    struct session_setup s = template_setup_of(t, row, mem);
+
     return session_setup_write(&s, mem);
 }
 

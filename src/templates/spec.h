@@ -42,6 +42,9 @@ must_check bool template_spec_parse(struct str json, struct arena *mem, struct t
 /* Whether this configuration has everything that the template names. */
 must_check bool template_spec_check(const struct template_spec *t, const struct config *c,
                                     struct error *err);
+/* The set-up of a session from this version of the template; its texts are in mem, or those of `t`. */
+struct session_setup template_setup_of(const struct template_spec *t,
+                                       const struct template_row *row, struct arena *mem);
 /* The column `setup` of a session from this version of the template.  In mem. */
 struct str template_setup(const struct template_spec *t, const struct template_row *row,
                           struct arena *mem);

@@ -66,8 +66,8 @@ static void refuse_missing(struct template_call *t)
 
     if (t->version)
         error_set(&err, ERR_NOT_FOUND,
-                  "there is no version %lld of a template %.*s; see `holdfast templates show "
-                  "%.*s --versions`",
+                  "there is no version %lld of a template %.*s; see `holdfast templates "
+                  "versions %.*s`",
                   (long long)t->version, STR_ARG(t->name), STR_ARG(t->name));
     else
         error_set(&err, ERR_NOT_FOUND, "there is no template %.*s; see `holdfast templates list`",
@@ -312,9 +312,21 @@ static void on_removed(struct write_job *job)
     api_job_end(&t->j, 204, STR_NONE);
 }
 
+/* The profile that begins sessions with this template, in whatever version; NULL: none. */
+static const struct profile_config *user_of(const struct config *c, struct str template)
+{
+    for (size_t i = 0; i < c->n_profiles; i++) {
+        struct str rest = c->profiles[i].template;
+        if (rest.p && str_eq(str_split(&rest, '@'), template))
+            return &c->profiles[i];
+    }
+    return NULL;
+}
+
 static void on_read_to_remove(struct read_job *job)
 {
     struct template_call *t = container_of(job, struct template_call, read);
+    struct error err;
 
     if (!was_read(t))
         return;
@@ -324,6 +336,15 @@ static void on_read_to_remove(struct read_job *job)
     }
     if (!holds(t))
         return;
+    const struct profile_config *user = user_of(t->j.call->config, t->name);
+    if (user) {
+        error_set(&err, ERR_CONFLICT,
+                  "the profile %.*s begins sessions with this template; remove it from the "
+                  "configuration first",
+                  STR_ARG(user->name));
+        api_job_refuse(&t->j, &err);
+        return;
+    }
     t->change = (struct template_change){
         .row = {.tenant = t->j.call->who.tenant, .name = t->name},
         .expected = t->if_match.p ? t->row->version : -1,
