@@ -441,7 +441,7 @@ static void on_hangup(void *arg, int signum)
     struct gateway *g = arg;
     bool is_closed = g->terminal >= 0 && !isatty(g->terminal);
 
-    if (!is_closed)
+    if (!is_closed && !g->options.has_no_file)
         gateway_reload_soon(g);
     else if (!g->front.draining) /* the shell and the kernel may both send SIGHUP */
         on_terminate(g, signum);
@@ -605,6 +605,8 @@ int gateway_run(const struct gateway_options *options)
     if (start(&g, &err)) {
         if (options->is_shown)
             g.show = gateway_show_start(&g);
+        else if (options->on_ready)
+            options->on_ready(options->ready_arg, g.api.url);
         else
             log_info("ready", LI("servers", g.front.config->n_servers),
                      LS("data", options->data_dir), LS("database", g.database),

@@ -22,6 +22,12 @@ struct gateway_options {
     /* Log lines are for people: shows the start in short, and a line for each call
      * (gateway_show.h). */
     bool is_shown;
+    /* There is no file to read again: SIGHUP ends it. */
+    bool has_no_file;
+    /* Called once, before the first request is read, instead of telling the log that it is ready;
+     * NULL: the log is told.  `url` is that of the listener: http://127.0.0.1:4653. */
+    void (*on_ready)(void *arg, struct str url);
+    void *ready_arg;
 };
 /* Whether a start would accept the certificate and key files that the configuration names. */
 must_check bool gateway_check_files(const struct config *config, struct error *err);

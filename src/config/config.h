@@ -327,6 +327,9 @@ bool credential_is_named(struct str name);
 /* Parses `text` as the content of `file`; for tests, fuzzing and reload. */
 must_check bool config_parse(struct str text, struct str file, const struct config_source *source,
                              struct config **ret, struct error *err);
+/* Replaces its servers by built-in ones of these names, each with a state per session.  Before the
+ * configuration is used. */
+void config_serve_builtins(struct config *c, const struct str *names, size_t n);
 struct config *config_ref(struct config *c);
 void config_unref(struct config *c);
 /* Finds configured and built-in servers; NULL when there is no such server. */

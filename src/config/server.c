@@ -285,6 +285,14 @@ static void builtins_finish(struct config *c)
         c->builtins[c->n_builtins++] = *builtin_new(c, STR("docs"), SHARE_ALL);
 }
 
+void config_serve_builtins(struct config *c, const struct str *names, size_t n)
+{
+    c->servers = arena_zalloc(c->mem, (n + 1) * sizeof(*c->servers));
+    c->n_servers = n;
+    for (size_t i = 0; i < n; i++)
+        c->servers[i] = *builtin_new(c, arena_dup(c->mem, names[i]), SHARE_SESSION);
+}
+
 /* Without configured servers, adds the sample server. */
 void servers_finish(struct config *c)
 {

@@ -8,14 +8,15 @@
 
 #include <stdlib.h>
 
-#define MAX_BUILTINS 8
 #define UNKNOWN_SHOWN 64 /* bytes of a parameter's name shown in a refusal */
 #define MAX_RESULT (32u * 1024 * 1024)
 
-static struct {
+struct registered {
     const struct builtin *server;
     void *arg;
-} registered[MAX_BUILTINS];
+};
+static struct registered *registered;
+static size_t n_registered;
 
 struct builtin_link { /* link.wire */
     const struct builtin *server;
@@ -37,24 +38,39 @@ struct answer {
     struct buf text;
 };
 
+/* NULL: there is none. */
+static struct registered *find(struct str name)
+{
+    for (size_t i = 0; i < n_registered; i++)
+        if (str_eq(str_of(registered[i].server->name), name))
+            return &registered[i];
+    return NULL;
+}
+
+static struct registered *entry_of(const struct builtin *b)
+{
+    for (size_t i = 0; i < n_registered; i++)
+        if (registered[i].server == b)
+            return &registered[i];
+    return NULL;
+}
+
 void builtin_register(const struct builtin *b, void *arg)
 {
-    for (size_t i = 0; i < MAX_BUILTINS; i++) {
-        if (registered[i].server && registered[i].server != b)
-            continue;
-        registered[i].server = b;
-        registered[i].arg = arg;
-        return;
+    struct registered *r = entry_of(b);
+
+    if (!r) {
+        registered = xrealloc(registered, (n_registered + 1) * sizeof(*registered));
+        r = &registered[n_registered++];
     }
-    die("more than %d built-in servers", MAX_BUILTINS);
+    *r = (struct registered){b, arg};
 }
 
 const struct builtin *builtin_find(struct str name)
 {
-    for (size_t i = 0; i < MAX_BUILTINS && registered[i].server; i++)
-        if (str_eq(str_of(registered[i].server->name), name))
-            return registered[i].server;
-    return NULL;
+    const struct registered *r = find(name);
+
+    return r ? r->server : NULL;
 }
 
 const struct builtin_tool *builtin_tool(const struct builtin *b, struct str name)
@@ -68,10 +84,9 @@ const struct builtin_tool *builtin_tool(const struct builtin *b, struct str name
 
 static void *arg_of(const struct builtin *b)
 {
-    for (size_t i = 0; i < MAX_BUILTINS && registered[i].server; i++)
-        if (registered[i].server == b)
-            return registered[i].arg;
-    return NULL;
+    const struct registered *r = entry_of(b);
+
+    return r ? r->arg : NULL;
 }
 
 bool builtin_hides(const struct builtin *b, const struct principal *who, struct str tool)
@@ -221,11 +236,12 @@ static void answer_call(struct answer *a, struct builtin_link *b, const struct o
     struct str name = mcp_param_text(m, STR("name"), a->mem);
     const struct builtin_tool *t = builtin_tool(b->server, name);
 
-    if (!t) {
+    if (!t && !b->server->run_unknown) {
         buf_addz(answer_begin(a, "error"), "{\"code\":-32602,\"message\":\"Unknown tool; call "
                                            "tools/list to see the tools of this server\"}}");
         return;
     }
+    a->call.tool = name;
     a->call.doc = &m->doc;
     a->call.arguments = mcp_param(m, STR("arguments"));
     a->call.state = &b->state;
@@ -233,10 +249,19 @@ static void answer_call(struct answer *a, struct builtin_link *b, const struct o
     a->call.arg = b->arg;
     a->call.result = answer_begin(a, "result");
     take_caller(a, out);
-    if (takes_arguments(a, t))
+    if (!t)
+        b->server->run_unknown(&a->call);
+    else if (b->server->checks_arguments || takes_arguments(a, t))
         t->run(&a->call);
     if (!a->call.waits)
         buf_addc(&a->text, '}');
+}
+
+void builtin_error(struct builtin_call *call, struct str error)
+{
+    struct answer *a = container_of(call, struct answer, call);
+
+    buf_addstr(answer_begin(a, "error"), error);
 }
 
 void builtin_finish(struct builtin_call *call)
@@ -250,12 +275,12 @@ void builtin_finish(struct builtin_call *call)
 static void builtin_open(struct link *l)
 {
     struct builtin_link *b = xcalloc(1, sizeof(*b));
+    const struct registered *r = find(l->up->config->name);
 
-    for (size_t i = 0; i < MAX_BUILTINS && registered[i].server; i++)
-        if (str_eq(str_of(registered[i].server->name), l->up->config->name)) {
-            b->server = registered[i].server;
-            b->arg = registered[i].arg;
-        }
+    if (r) {
+        b->server = r->server;
+        b->arg = r->arg;
+    }
     list_init(&b->answers);
     l->wire = b;
     link_up_later(l);

@@ -15,6 +15,7 @@ enum builtin_named { NAMED_NONE, NAMED_FOUND, NAMED_UNKNOWN, NAMED_OVER };
  * builtin_finish() from the loop.  Everything here lives until then, also when the caller has
  * gone. */
 struct builtin_call {
+    struct str tool; /* its name */
     const struct js_doc *doc;
     const struct js_node *arguments; /* an object, or NULL */
     /* State of this link, NULL at first; freed with the link.  Not for tools that wait. */
@@ -51,9 +52,14 @@ struct builtin {
     bool (*hides)(void *arg, const struct principal *who, struct str tool);
     /* Adds text for this caller to the instructions; NULL: none. */
     void (*describe)(void *arg, const struct principal *who, struct buf *out);
+    /* Answers calls of tools that are not in the table; NULL: an error does. */
+    void (*run_unknown)(struct builtin_call *call);
+    /* Its tools judge all of their arguments themselves. */
+    bool checks_arguments;
 };
 
-/* Call it before any upstream of that name is used.  The table is not copied. */
+/* Call it before any upstream of that name is used.  The table is not copied.  Of two servers with
+ * one name the first counts. */
 void builtin_register(const struct builtin *b, void *arg);
 const struct builtin *builtin_find(struct str name);                               /* or NULL */
 const struct builtin_tool *builtin_tool(const struct builtin *b, struct str name); /* or NULL */
@@ -62,6 +68,8 @@ bool builtin_hides(const struct builtin *b, const struct principal *who, struct 
 void builtin_describe(const struct builtin *b, const struct principal *who, struct buf *out);
 /* {"content":[{"type":"text","text":…}],"isError":…} */
 void builtin_text(struct builtin_call *call, struct str text, bool is_error);
+/* Answers with a JSON-RPC error object (JSON) instead of a result. */
+void builtin_error(struct builtin_call *call, struct str error);
 /* The result of a call that waited is written.  Frees the call. */
 void builtin_finish(struct builtin_call *call);
 
