@@ -13,6 +13,7 @@
 #include "cli/sessions_export.h"
 #include "cli/sessions_list.h"
 #include "cli/sessions_replay.h"
+#include "cli/sessions_serve.h"
 #include "cli/sessions_view.h"
 #include "cli/sessions_watch.h"
 #include "cli/source.h"
@@ -307,6 +308,55 @@ static bool run_export(struct sessions_cmd *c, struct error *err)
 
 /* replay */
 
+/* The session_id of the session of the argument.  Only those who may read every session find one by
+ * a part of its name; its owner gives the whole name. */
+static bool find_session(struct sessions_cmd *c, struct str *ret, struct error *err)
+{
+    struct str json = STR_NONE;
+    struct js_doc doc;
+
+    *ret = str_of(c->cli->args[1]);
+    if (!read_session(c, &json, &doc, err))
+        return err->code == ERR_DENIED;
+    *ret = source_text(&doc, js_root(&doc), "session_id", c->cli->mem);
+    return true;
+}
+
+/* Whether the recording is in a file, so that no Holdfast is asked for it. */
+static bool serves_file(const struct cli *cli)
+{
+    return cli_flag(cli, "--serve") && cli->n_args > 1 &&
+           sessions_serve_is_file(str_of(cli->args[1]));
+}
+
+static bool read_recording(struct sessions_cmd *c, struct sessions_serve *s, struct error *err)
+{
+    struct str handle;
+
+    if (serves_file(c->cli))
+        return sessions_serve_file(s, err);
+    return find_session(c, &handle, err) &&
+           sessions_serve_session(s, c->from.control, handle, c->tenant, err);
+}
+
+static bool run_serve(struct sessions_cmd *c, struct error *err)
+{
+    static const char *const others[] = {"--against", "--diff", "--writes",
+                                         "--ignore",  "--stop", "--yes"};
+    struct sessions_serve s = {.cli = c->cli, .json = c->json, .colour = c->colour};
+
+    for (size_t i = 0; i < countof(others); i++)
+        if (cli_flag(c->cli, others[i]))
+            return error_set(err, ERR_USAGE, "--serve sends no calls, so it does not take %s",
+                             others[i]);
+    bool ok = read_recording(c, &s, err);
+    source_close(&c->from);
+    c->from = (struct source){0};
+    ok = ok && sessions_serve(&s, &c->status, err);
+    sessions_serve_release(&s);
+    return ok;
+}
+
 static bool run_replay(struct sessions_cmd *c, struct error *err)
 {
     struct sessions_replay r = {.cli = c->cli,
@@ -314,13 +364,12 @@ static bool run_replay(struct sessions_cmd *c, struct error *err)
                                 .tenant = c->tenant,
                                 .json = c->json,
                                 .colour = c->colour};
-    struct str json = STR_NONE;
-    struct js_doc doc;
 
-    if (!read_session(c, &json, &doc, err))
-        return false;
-    r.handle = source_text(&doc, js_root(&doc), "session_id", c->cli->mem);
-    return sessions_replay(&r, &c->status, err);
+    if (cli_flag(c->cli, "--serve"))
+        return run_serve(c, err);
+    if (cli_flag(c->cli, "--listen"))
+        return error_set(err, ERR_USAGE, "--listen goes with --serve");
+    return find_session(c, &r.handle, err) && sessions_replay(&r, &c->status, err);
 }
 
 static const struct sessions_verb verbs[] = {
@@ -366,8 +415,8 @@ static const struct sessions_verb verbs[] = {
      SOURCE_READS,
      false,
      false,
-     {"--against", "--diff", "--writes", "--ignore", "--only", "--stop", "--yes", "--tenant",
-      "--data", "--url", "--json"},
+     {"--against", "--diff", "--writes", "--ignore", "--only", "--stop", "--yes", "--serve",
+      "--listen", "--tenant", "--data", "--url", "--json"},
      run_replay},
 };
 
@@ -381,7 +430,7 @@ static int run(struct sessions_cmd *c, const struct sessions_verb *v)
     c->tenant = str_of(cli_flag(c->cli, "--tenant"));
     c->when = (struct audit_when){clock_wall_ms(), cli_flag(c->cli, "--utc") != NULL};
     buf_init(&c->out, SIZE_MAX / 4);
-    bool ok = source_open(c->cli, v->use, &c->from, &err);
+    bool ok = serves_file(c->cli) || source_open(c->cli, v->use, &c->from, &err);
     if (ok && v->pages && !c->json)
         pager_begin();
     ok = ok && v->run(c, &err);

@@ -290,6 +290,11 @@ static const struct cli_flag sessions_flags[] = {
     {"--only", "PATTERN",
      "only calls of these tools, as server__tool with *; may be given several times (replay)"},
     {"--stop", NULL, "end after the first call that is neither same nor skipped (replay)"},
+    {"--serve", NULL,
+     "send nothing: answer as the recorded servers did, as MCP servers of their own, until Ctrl-C; "
+     "ID may be an exported file (replay)"},
+    {"--listen", "ADDR",
+     "address of these servers (replay --serve; default: 127.0.0.1:0, a free port)"},
     {"--yes", NULL, "do not ask (end, replay)"},
     {"--tenant", "NAME", "tenant of the sessions (default: default; with --url that of the key)"},
     {"--format", "NAME",
@@ -521,11 +526,12 @@ static const struct cli_command own[] = {
         .group = "Look",
         .usage = "list | show ID | watch | end ID [--reason TEXT] [--yes] | export (ID | --since "
                  "TIME) [--format jsonl|md|csv] [-o FILE] | replay ID [--against SERVER] "
-                 "[--diff]",
+                 "[--diff | --serve]",
         .summary =
             "List the sessions of clients, show one with its newest calls, watch them, end "
             "or export one, or send its recorded calls again and compare the results. Replay "
-            "exits with 0 if all results are the same, else with 1.",
+            "exits with 0 if all results are the same, else with 1. With --serve the recording "
+            "stands in for its servers.",
         .examples = {"holdfast sessions list --client claude-code",
                      "holdfast sessions replay ses_Heefe51k --diff"},
         .flags = sessions_flags,

@@ -5,13 +5,12 @@
 
 #include "base/clock.h"
 #include "cli/control.h"
+#include "cli/scratch.h"
 #include "cli/source.h"
-#include "config/datadir.h"
 #include "gateway.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,7 +27,7 @@
 struct trial_place {
     trial_make_fn *make;
     void *arg;
-    char dir[256];
+    char dir[SCRATCH_TEXT];
     pid_t gateway;
     int64_t began_ms;
     bool is_slow; /* the user was told */
@@ -71,46 +70,17 @@ static void become_gateway(struct trial_place *p, struct arena *mem, pid_t paren
     exit(serve(p, mem));
 }
 
-static bool make_directory(struct trial_place *p, const char *top, struct error *err)
-{
-    snprintf(p->dir, sizeof(p->dir), "%.200s/holdfast-trial-XXXXXX", top);
-    if (mkdtemp(p->dir))
-        return true;
-    p->dir[0] = 0;
-    return error_sys(err, ERR_INTERNAL, errno, "cannot make a temporary directory in %s", top);
-}
-
-/* In TMPDIR, unless its path is too long for a socket inside the directory: then in /tmp. */
-static bool find_place(struct trial_place *p, struct arena *mem, struct error *err)
-{
-    const char *top = getenv("TMPDIR");
-    struct str ignored_path;
-    struct error ignored;
-
-    if (top && *top &&
-        datadir_socket(arena_printf(mem, "%s/holdfast-trial-XXXXXX", top), mem, &ignored_path,
-                       &ignored))
-        return make_directory(p, top, err);
-    return make_directory(p, "/tmp", err);
-}
-
 static bool start(struct trial_place *p, struct arena *mem, struct error *err)
 {
     pid_t self = getpid();
 
-    if (!find_place(p, mem, err))
+    if (!scratch_make("trial", mem, p->dir, err))
         return false;
     p->began_ms = clock_mono_ms();
     p->gateway = fork();
     if (p->gateway == 0)
         become_gateway(p, mem, self);
     return p->gateway > 0 || error_sys(err, ERR_INTERNAL, errno, "cannot start a process");
-}
-
-static int remove_one(const char *path, const struct stat *st unused_arg, int kind unused_arg,
-                      struct FTW *walk unused_arg)
-{
-    return remove(path);
 }
 
 static void end(struct trial_place *p)
@@ -126,8 +96,7 @@ static void end(struct trial_place *p)
             waitpid(p->gateway, NULL, 0);
         }
     }
-    if (p->dir[0])
-        nftw(p->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    scratch_remove(p->dir);
 }
 
 /* Waits a little; false when the user interrupted, or the time is over. */

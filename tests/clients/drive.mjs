@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // drive.mjs --client sdk1|v2-legacy|v2-auto|v2-modern (--url URL | --sse URL | --stdio "CMD ARGS")
-//           --peer server-everything|filesystem|ours|docs --features a,b,c [--prefix up__] [--folder DIR]
+//           --peer server-everything|filesystem|ours|docs|recording --features a,b,c [--prefix up__] [--folder DIR]
 //
 // Runs features of a server with an official client and prints one line of JSON for each:
 // {feature, ok, detail, ms}; first one for "connect", whose detail names the version, last one for "close".
@@ -9,11 +9,12 @@ import {parseArgs} from 'node:util';
 import {CLIENTS, Peer} from './clients.mjs';
 import {knowledge} from './knowledge.mjs';
 import {ours} from './ours.mjs';
+import {recording} from './recording.mjs';
 import {everything} from './server_everything.mjs';
 import {filesystem} from './server_filesystem.mjs';
 
 // Each: the features by name, and always(args), what its clients answer at any time.
-const PEERS = {'server-everything': everything, filesystem, ours, docs: knowledge};
+const PEERS = {'server-everything': everything, filesystem, ours, docs: knowledge, recording};
 // Standard output is for our lines; the clients think aloud.
 console.log = console.info = console.debug = console.error;
 

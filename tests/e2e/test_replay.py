@@ -402,3 +402,13 @@ def test_command__without_a_daemon_says_what_to_do(holdfast, shop):
     hf.stop()
     done = run(hf, 'sessions', 'replay', session['session_id'])
     assert done.returncode == 4 and 'holdfast up' in done.stderr, done
+
+
+def test_command__with_the_key_of_the_owner(api):
+    owner, other = (key_for(api, '--role', 'member') for _ in range(2))
+    session = recorded(owner, LOOKS, template=None, headers=owner.headers)
+    url = f'http://127.0.0.1:{api.holdfast.port}'
+    for who, status in ((owner, 0), (other, 1)):
+        done = run(api.holdfast, 'sessions', 'replay', session['session_id'], '--url', url, with_data=False,
+                   env={'HOLDFAST_KEY': who.headers['Authorization'].split(' ')[1]})
+        assert done.returncode == status and ('4 same' in done.stdout) == (who is owner), done
