@@ -12,7 +12,7 @@
 
 struct sinks {
     struct sinks_config config;
-    char *instance;
+    char *node;
     struct worker *files;
     const struct config *current; /* for sinks that start again */
     struct sink *list[CONFIG_SINKS_MAX];

@@ -46,7 +46,7 @@ struct sink_out_config {
     struct loop *loop;
     struct worker *files;             /* for blocking calls of the file system */
     const struct sink_config *config; /* used during make() alone */
-    struct str instance;              /* "NODE/WRITER" */
+    struct str node;
     /* On the loop, later than send(); the way out may be freed in it. */
     void (*done)(void *arg, const struct sink_answer *a);
     void *arg;
@@ -59,7 +59,7 @@ struct sink_out_type {
     void (*send)(struct sink_out *o, const struct sink_batch *b);
     void (*free)(struct sink_out *o); /* no done() afterwards */
 };
-extern const struct sink_out_type sink_file, sink_webhook;
+extern const struct sink_out_type sink_file, sink_webhook, sink_syslog;
 /* The first member of every way out. */
 struct sink_out {
     const struct sink_out_type *type;

@@ -13,6 +13,7 @@
 #include "http/target.h"
 #include "io/tls.h"
 #include "sinks/impl.h"
+#include "sinks/syslog.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,6 +260,7 @@ bool sinks_check(const struct config *c, struct error *err)
         struct selection selection = {.kinds = 0};
         struct tls_context *tls = NULL;
         ok = selection_of(s, mem, &selection, err) &&
+             (s->type != SINK_SYSLOG || syslog_url_check(s->target.url, err)) &&
              (!s->target.tls_ca.p || tls_client_new(s->target.tls_ca.p, &tls, err));
         tls_free(tls);
         if (!ok)
@@ -292,19 +294,15 @@ static void start_reader(struct sink *s, const struct position *from)
 static bool make_out(struct sink *s)
 {
     static const struct sink_out_type *const types[] = {
-        [SINK_FILE] = &sink_file, [SINK_WEBHOOK] = &sink_webhook};
+        [SINK_FILE] = &sink_file, [SINK_WEBHOOK] = &sink_webhook, [SINK_SYSLOG] = &sink_syslog};
     struct sink_out_config config = {.loop = s->home->config.loop,
                                      .files = s->home->files,
                                      .config = s->config,
-                                     .instance = str_of(s->home->instance),
+                                     .node = str_of(s->home->node),
                                      .done = on_done,
                                      .arg = s};
     struct error err;
 
-    if (s->config->type == SINK_SYSLOG) {
-        fail(s, "sinks of the type syslog are not there yet; use a file or a webhook");
-        return false;
-    }
     if (types[s->config->type]->make(&config, &s->out, &err))
         return true;
     fail(s, err.text);

@@ -22,8 +22,8 @@ struct sinks *sinks_new(const struct sinks_config *config)
 
     sink_meters_start();
     s->config = *config;
-    s->instance = strndup(config->node.p, config->node.n);
-    s->config.node = str_of(s->instance);
+    s->node = strndup(config->node.p, config->node.n);
+    s->config.node = str_of(s->node);
     s->tick = loop_timer_new(config->loop, on_tick, s);
     return s;
 }
@@ -99,7 +99,7 @@ void sinks_free(struct sinks *s)
     if (s->files)
         worker_free(s->files);
     loop_timer_free(s->tick);
-    free(s->instance);
+    free(s->node);
     free(s);
 }
 

@@ -6,14 +6,18 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import signal
+import socketserver
+import ssl
 import stat
 import subprocess
+import threading
 import time
 
 import pytest
 
-from harness import wait_for
+from harness import BINARY, wait_for
 from postgres import shared_keys
 from receiver import Receiver
 from rest import Rest
@@ -215,7 +219,6 @@ def test_webhook__takes_a_key_of_standard_webhooks_and_smaller_batches(holdfast,
 
 
 def test_dead_and_slow_receivers__do_not_touch_a_call(holdfast, receiver):
-    import threading
     to, gate = receiver(), threading.Event()
     to.answers = [gate]
     dead = {'name': 'dead', 'type': 'webhook', 'url': 'http://127.0.0.1:9/', 'from': 'start'}
@@ -297,6 +300,104 @@ def test_https__is_verified(holdfast, receiver, authority):
     assert {json.loads(p['body'])['data']['sink'] for p in to.posts} == {'known'}
     wait_for(lambda: metric(hf, 'up', 'hook') == 0, 'the other to fail')
     assert any(line.get('sink') == 'hook' and 'certificate' in line.get('why', '') for line in hf.log() if isinstance(line, dict))
+
+
+class Syslog:
+    """A syslog server that counts octets.  `drops`: closes each of so many connections after its first bytes."""
+
+    def __init__(self, tls=None, drops=0):
+        self.messages, self.drops, self.connections = [], drops, 0
+        outer = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self):
+                try:
+                    stream = outer.context.wrap_socket(self.request, server_side=True) if outer.context else self.request
+                except OSError:
+                    return
+                outer.connections += 1
+                rest, drops = b'', outer.connections <= outer.drops
+                while chunk := stream.recv(65536):
+                    rest += chunk
+                    while b' ' in rest:
+                        size, _, after = rest.partition(b' ')
+                        if len(after) < int(size):
+                            break
+                        outer.messages.append(after[:int(size)].decode())
+                        rest = after[int(size):]
+                        if drops:
+                            return
+
+        self.context = None
+        if tls:
+            self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.context.load_cert_chain(*tls)
+        self.server = socketserver.ThreadingTCPServer(('127.0.0.1', 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def events(self):
+        found = []
+        for message in list(self.messages):
+            head, _, body = message.partition(' - ')
+            priority, at, node, name, writer, kind = head.split(' ')
+            event = json.loads(body)
+            assert at == event['time'] and node and name == 'holdfast' and kind == event['kind']
+            assert writer == event['id'].split('.')[0] and re.fullmatch(r'<1(08|09|10)>1', priority)
+            assert (priority == '<108>1') == (event.get('outcome', 'ok') != 'ok')
+            found.append(event)
+        return [e for e in found if e['kind'] != 'anchor']
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture(name='syslog')
+def fixture_syslog():
+    with contextlib.ExitStack() as stack:
+        def make(**options):
+            one = Syslog(**options)
+            stack.callback(one.close)
+            return one
+        yield make
+
+
+def test_syslog__gets_each_event_over_tls(holdfast, syslog, authority):
+    to = syslog(tls=authority)
+    sink = {'name': 'siem', 'type': 'syslog', 'url': f'tls://localhost:{to.port}', 'from': 'start'}
+    hf = holdfast(settings={'sinks': [{**sink, 'tls': {'ca': authority[0]}}, {**sink, 'name': 'other'}]})
+    call(hf, 20)
+    hf.client().call('no-such-tool')
+    wait_for(lambda: complete(to.events(), hf), 'the events')
+    assert len(to.events()) == len(first_times(to.events())) and to.connections == 1
+    wait_for(lambda: metric(hf, 'up', 'other') == 0, 'the unknown authority to be refused')
+    hf.kill()
+    hf.restart(kill=False)
+    call(hf, 3)
+    wait_for(lambda: complete(to.events(), hf), 'the events after the kill')
+
+
+def test_syslog__that_drops_connections_gets_what_it_may_have_lost_again(holdfast, syslog):
+    to = syslog(drops=2)
+    sink = {'name': 'siem', 'type': 'syslog', 'url': f'tcp://127.0.0.1:{to.port}', 'from': 'start'}
+    hf = holdfast(settings={'sinks': [sink]})
+    for _ in range(4):
+        call(hf, 3)
+        sent = len(record(hf))
+        wait_for(lambda n=sent: len(first_times(to.events())) >= n or to.connections < 3, 'the events')
+    wait_for(lambda: complete(to.events(), hf), 'every event')
+    assert to.connections == 3
+
+
+def test_syslog__without_tls_stays_on_this_machine(holdfast):
+    for url, status in (('tcp://127.0.0.1:1', 0), ('tcp://[::1]:1', 0), ('tcp://localhost:1', 0), ('tcp://10.0.0.1:1', 7), ('tcp://siem.example:1', 7),
+                        ('tls://siem.example:1', 0)):
+        hf = holdfast(settings={'sinks': [{'name': 'siem', 'type': 'syslog', 'url': url}]}, start=False)
+        done = subprocess.run([BINARY, 'config', 'check', '--config', hf.config_file], capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode == status, (url, done)
+        assert status == 0 or 'use tls://' in done.stderr
 
 
 def test_two_nodes__one_of_them_sends(holdfast, cluster, receiver):
