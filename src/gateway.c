@@ -31,6 +31,8 @@
 #include "session/remote_changes.h"
 #include "session/session_gauges.h"
 #include "session/session_metrics.h"
+#include "session/share_store/verbs.h"
+#include "session/sharing.h"
 #include "sinks/sinks.h"
 #include "store/redis_listen.h"
 #include "trace/traces.h"
@@ -75,6 +77,7 @@ static bool start_services(struct gateway *g, struct error *err)
     struct server_row *servers = NULL;
     size_t n_servers = 0;
     if (!pins_load(sv->pins, storage_write_store(g->storage), err) ||
+        !store_has_bindings(storage_write_store(g->storage), &g->has_bindings, err) ||
         !health_load(storage_write_store(g->storage), g->mem, &servers, &n_servers, err))
         return false;
     list_init(&sv->before_call);
@@ -564,6 +567,7 @@ static void stop(struct gateway *g)
     change_poller_free(g->poller);
     session_gauges_free(g->api.gauges);
     registry_free(g->api.registry);
+    sharing_free(g->api.sharing);
     export_key_free(g->api.export_key);
     if (sv->sessions)
         sessions_free(sv->sessions);

@@ -10,6 +10,7 @@
 #include "gateway.h"
 #include "gateway_show.h"
 #include "identity/logins.h"
+#include "servers/session.h"
 #include "session/session_gauges.h"
 #include "storage.h"
 
@@ -27,6 +28,7 @@ struct gateway {
     struct keeper *keeper;
     struct health *health;
     struct storage *storage;
+    bool has_bindings; /* the store had bindings of carriers (session/session.h) at the start */
     struct front front;
     struct services sv; /* for exchanges */
     struct feeds feeds;
@@ -56,6 +58,7 @@ struct gateway {
     int terminal;              /* the terminal the process was started on; -1: none */
     struct gateway_show *show; /* NULL: nothing is shown */
     struct own_tokens *own_tokens;
+    struct session_server session_server;
     struct docs_server docs; /* gives the docs tools access to documents */
 };
 

@@ -19,6 +19,7 @@
 #include "http/server.h"
 #include "identity/identity.h"
 #include "session/registry.h"
+#include "session/sharing.h"
 #include "session/session.h"
 #include "storage.h"
 
@@ -58,6 +59,8 @@ static void start_sessions(struct gateway_local *g)
                                        .audit = sv->audit,
                                        .is_shared = sessions.is_shared};
     sv->registry = registry_new(&registry);
+    sv->sharing = sharing_new(
+        &(struct sharing_config){.loop = sv->loop, .lanes = sv->lanes, .sessions = sv->sessions});
 }
 
 static bool open_for_changes(struct gateway_local *g, struct error *err)
@@ -207,6 +210,7 @@ void gateway_local_close(struct gateway_local *g)
         identity_stop(g->front.identity);
     lanes_free(g->api.lanes);
     registry_free(g->api.registry);
+    sharing_free(g->api.sharing);
     export_key_free(g->api.export_key);
     if (g->api.sessions)
         sessions_free(g->api.sessions);

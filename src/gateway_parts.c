@@ -20,6 +20,7 @@
 #include "servers/sample.h"
 #include "servers/session.h"
 #include "session/remote_changes.h"
+#include "session/sharing.h"
 #include "sinks/sinks.h"
 #include "store/claim.h"
 #include "store/redis_listen.h"
@@ -76,7 +77,8 @@ void gateway_start_delivery(struct gateway *g)
         .eras_file = datadir_path(g->options.data_dir, "server-eras", g->mem),
     };
     builtin_register(&server_sample, NULL);
-    builtin_register(&server_session, g->api.registry);
+    g->session_server = (struct session_server){g->api.registry, g->api.sharing};
+    builtin_register(&server_session, &g->session_server);
     builtin_register(&server_docs, &g->docs);
     sv->upstreams = upstreams_new(&upstreams);
     pins_use(sv->pins, sv->lanes, sv->upstreams);
@@ -129,6 +131,17 @@ static void on_transport_ended_elsewhere(void *arg, struct transport *t)
     streams_forget(g->sv.streams, t);
     transport_forget(t);
     transport_unref(t);
+}
+
+/* Its former owner gets no more messages of its servers. */
+static void on_handed_over(void *arg, struct str tenant unused_arg, struct str id)
+{
+    struct gateway *g = arg;
+    char key[64];
+
+    snprintf(key, sizeof(key), "s:%.*s", STR_ARG(id));
+    forget_secrets(g, str_of(key));
+    hub_leave(g->sv.hub, str_of(key));
 }
 
 /* The session's calls use the new toolsets from now on.  Its clients must list their tools
@@ -242,6 +255,15 @@ void gateway_start_registry(struct gateway *g)
         .arg = g,
     };
     g->api.registry = sv->registry = registry_new(&config);
+    struct sharing_config sharing = {
+        .loop = sv->loop,
+        .lanes = sv->lanes,
+        .sessions = sv->sessions,
+        .is_shared = storage_is_shared(g->storage),
+        .handed_over = on_handed_over,
+        .arg = g,
+    };
+    g->api.sharing = sharing_new(&sharing);
 }
 
 struct export_key *gateway_export_key_new(struct chain *chain)
@@ -394,6 +416,7 @@ void gateway_start_sessions(struct gateway *g)
     struct services *sv = &g->sv;
     const struct writer_row *writer = storage_writer(g->storage);
     struct sessions_config sessions = {
+        .has_bindings = g->has_bindings,
         .lanes = sv->lanes,
         .node = writer->node,
         .writer = writer->number,
@@ -427,6 +450,7 @@ void gateway_start_polling(struct gateway *g, int64_t after)
         .ended = on_ended_elsewhere,
         .transport_ended = on_transport_ended_elsewhere,
         .toolsets_changed = on_toolsets_changed_elsewhere,
+        .handed_over = on_handed_over,
         .arg = g,
     };
     g->remote_changes = remote_changes_new(&changes);

@@ -13,6 +13,7 @@
 #include "holds/store/family.h"
 #include "replay/api/table.h"
 #include "retention/store/family.h"
+#include "session/share_api/share_api.h"
 #include "session/share_store/family.h"
 #include "sinks/store/family.h"
 #include "templates/api/templates.h"
@@ -34,5 +35,6 @@ void products_register(void)
     api_add(&holds_api);
     api_add(&exports_api);
     api_add(&replay_api);
+    api_add(&share_api);
     cli_add(docs_commands, "audit");
 }

@@ -20,7 +20,7 @@ static const struct api_kind
     kind_text = {.type = "string"},
     kind_nullable = {.type = "string", .is_nullable = true},
     kind_session_id = {.type = "string",
-                       .pattern = "^(?!(\\.{1,2}|metrics|by-id|import|active)$)"
+                       .pattern = "^(?!(\\.{1,2}|metrics|by-id|import|active|details|join)$)"
                                   "[!\"$&-.0-9:;<=>@A-Z\\[\\]^_`a-z{|}~]{0,255}$"},
     kind_uuid = {.type = "string", .format = "uuid"},
     kind_uuid_nullable = {.type = "string", .format = "uuid", .is_nullable = true},
@@ -60,8 +60,8 @@ bool body_read_text(const struct js_binding *b, const struct js_field *f,
 
 bool session_id_is_fit(struct str id)
 {
-    static const struct str reserved[] = {
-        {"metrics", 7}, {"by-id", 5}, {"import", 6}, {"active", 6}, {"details", 7}};
+    static const struct str reserved[] = {{"metrics", 7}, {"by-id", 5},   {"import", 6},
+                                          {"active", 6},  {"details", 7}, {"join", 4}};
 
     if (!id.n || id.n > SESSION_ID_MAX)
         return false;
@@ -88,7 +88,7 @@ static bool read_session_id(const struct js_binding *b, const struct js_field *f
     if (!text.p || !session_id_is_fit(text))
         return js_bind_fault(b, value, err,
                              "\"%s\" must be 1 to %d visible ASCII characters without / ? # %% and "
-                             "\\, and none of: metrics, by-id, import, active, details",
+                             "\\, and none of: metrics, by-id, import, active, details, join",
                              f->name, SESSION_ID_MAX);
     *(struct str *)place = text;
     return true;

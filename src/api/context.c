@@ -43,6 +43,7 @@ static void on_context(struct registry_call *reg)
 void api_get_context(struct api_call *c)
 {
     api_session(c, on_context);
+    c->reg.reach = REACH_READ;
     registry_context(c->sv->registry, &c->reg);
 }
 
@@ -90,6 +91,7 @@ static void on_to_choose(struct registry_call *reg)
         return;
     }
     api_session(c, on_written);
+    c->reg.reach = REACH_USE;
     registry_context_change(c->sv->registry, &c->reg, k->how, js_raw(&c->doc, js_root(&c->doc)),
                             version);
 }
@@ -104,6 +106,7 @@ static bool is_list(struct api_call *c, enum context_change how)
     *k = (struct choosing){how, header};
     c->args = k;
     api_session(c, on_to_choose);
+    c->reg.reach = REACH_USE;
     registry_context(c->sv->registry, &c->reg);
     return true;
 }
@@ -142,6 +145,7 @@ void api_put_context(struct api_call *c)
     api_session(c, is_guarded || http_header_get(c->http->head, STR("if-none-match")).p
                        ? on_written
                        : on_put_unguarded);
+    c->reg.reach = REACH_USE;
     registry_context_change(c->sv->registry, &c->reg, CONTEXT_REPLACE,
                             js_raw(&c->doc, js_root(&c->doc)), version);
 }
@@ -153,6 +157,7 @@ void api_patch_context(struct api_call *c)
     if (!check_document(c) || is_list(c, CONTEXT_MERGE) || !version_wanted(c, -1, &version))
         return;
     api_session(c, on_written);
+    c->reg.reach = REACH_USE;
     registry_context_change(c->sv->registry, &c->reg, CONTEXT_MERGE,
                             js_raw(&c->doc, js_root(&c->doc)), version);
 }
@@ -179,6 +184,7 @@ static void on_wrapped(struct registry_call *reg)
 void api_get_context_alias(struct api_call *c)
 {
     api_session(c, on_wrapped);
+    c->reg.reach = REACH_READ;
     registry_context(c->sv->registry, &c->reg);
 }
 
@@ -189,6 +195,7 @@ void api_put_context_alias(struct api_call *c)
     if (!api_bind(c, js_root(&c->doc), &body_context_put_alias, b, NULL, NULL))
         return;
     api_session(c, on_wrapped);
+    c->reg.reach = REACH_USE;
     registry_context_change(c->sv->registry, &c->reg, CONTEXT_REPLACE, b->context, -1);
 }
 
@@ -199,5 +206,6 @@ void api_patch_context_alias(struct api_call *c)
     if (!api_bind(c, js_root(&c->doc), &body_context_patch_alias, b, NULL, NULL))
         return;
     api_session(c, on_wrapped);
+    c->reg.reach = REACH_USE;
     registry_context_change(c->sv->registry, &c->reg, CONTEXT_APPEND, b->append, -1);
 }

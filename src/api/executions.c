@@ -153,6 +153,7 @@ void api_list_executions(struct api_call *c)
     if (!read_paging(c, p))
         return;
     api_session(c, on_page);
+    c->reg.reach = REACH_READ;
     registry_executions(c->sv->registry, &c->reg, p->before, p->with_bodies,
                         (unsigned)p->limit + (p->limit < STORE_PAGE_MAX));
 }

@@ -122,6 +122,8 @@ static void write_value(struct js_writer *w, const struct api_member *m)
         js_array_end(w);
     } else if (is_uuid) {
         js_string(w, STR("01932c5e-7d1a-7b7e-9a52-3f1f6a0c2b41"));
+    } else if (m->ref && m->type && strcmp(m->type, "object") == 0) {
+        openapi_answer_example(w, openapi_schema_named(m->ref));
     } else if (value_of(m->name).p) {
         js_raw_value(w, value_of(m->name));
     } else if (m->ref) {

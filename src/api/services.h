@@ -16,6 +16,7 @@ struct api_services {
     struct sessions *sessions;
     struct session_gauges *gauges;
     struct registry *registry;
+    struct sharing *sharing;
     struct docs *docs;
     struct keyring *keyring;
     struct upstreams *upstreams;

@@ -286,6 +286,7 @@ static void on_got(struct registry_call *reg)
 void api_get_session(struct api_call *c)
 {
     api_session(c, on_got);
+    c->reg.reach = REACH_READ;
     if (registry_get(c->sv->registry, &c->reg))
         on_got(&c->reg);
 }
@@ -293,6 +294,7 @@ void api_get_session(struct api_call *c)
 void api_get_session_by_id(struct api_call *c)
 {
     api_session(c, on_got);
+    c->reg.reach = REACH_READ;
     c->reg.by_id = true;
     c->reg.name = uuid_lower(c->reg.name, c->mem);
     if (registry_get(c->sv->registry, &c->reg))

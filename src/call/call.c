@@ -102,8 +102,8 @@ static struct link_identity link_identity_of(const struct call *c)
     } else if (config->share == SHARE_ALL ||
                (config->kind == SERVER_HTTP && !mcp_era(era_of(c))->is_stateful))
         who.key = STR("all");
-    else if (s->origin == ORIGIN_DERIVED)
-        who.key = s->owner_key;
+    else if (s->origin == ORIGIN_DERIVED && !call_is_shared(c))
+        who.key = s->owner_key; /* which holds the state of the owner's other sessions too */
     if (!str_eq(who.key, STR("all")))
         who.principal = &c->who;
     if (str_eq(who.key, s->link_key))
@@ -241,8 +241,8 @@ static void note_link(struct call *c, struct link *l, bool was_open)
     const struct session_link *before;
     char resume[LINK_RESUME_MAX];
 
-    if (!link_is_stateful(l))
-        return;
+    if (!link_is_stateful(l) || (call_is_shared(c) && c->session->origin == ORIGIN_DERIVED))
+        return; /* not the link of the owner's calls */
     before = session_link_of(c->session, server);
     if (before && before->generation == link_generation(l) && !before->lost)
         return; /* the common case */
@@ -347,6 +347,9 @@ static void call_send(struct call *c, struct link *l, bool was_open)
         .handle = c->session->handle,
         .person = c->session->origin == ORIGIN_TOOL ? c->session->client_name : STR_NONE,
         .session_named = c->session_named,
+        .carrier = c->carrier,
+        .carrier_key = c->carrier_key,
+        .client = c->client_name,
     };
     c->state = CALL_SENT;
     if (link_known(l))
@@ -501,11 +504,20 @@ static void on_rows_written(struct write_job *job)
     begun(write->call, write->ops, job->ok ? NULL : &err);
 }
 
+/* A caller who shares the session of another owner changes its rows in the name of that owner. */
+static const struct principal *row_owner(const struct call *c)
+{
+    return call_is_shared(c) ? &c->session_owner : &c->who;
+}
+
 /* Rows that must be stored before the call is sent: in the transaction of the intent. */
 static void gather_ops(struct call *c, struct store_op ops[SESSION_PLAN_OPS + 1])
 {
     struct session_link *link = session_link_of(c->session, upstream_name(c->up));
-    size_t n = c->n_plan = session_plan_ops(&c->plan, c->mem, ops);
+    size_t n;
+
+    c->plan.who = row_owner(c);
+    n = c->n_plan = session_plan_ops(&c->plan, c->mem, ops);
 
     if (!upstream_is_stateless(c->up, era_of(c)) && (!link || !link->stored)) {
         c->link_row = (struct link_row){
@@ -515,7 +527,8 @@ static void gather_ops(struct call *c, struct store_op ops[SESSION_PLAN_OPS + 1]
             .remote_id = link ? link->resume : STR_NONE,
             .opened_ms = clock_life_ms(),
         };
-        ops[n++] = (struct store_op){.kind = OP_LINK_PUT, .who = &c->who, .link = &c->link_row};
+        ops[n++] =
+            (struct store_op){.kind = OP_LINK_PUT, .who = row_owner(c), .link = &c->link_row};
     }
     c->n_extra = n;
 }
@@ -642,6 +655,8 @@ static void copy_request(struct call *c, const struct call_args *args)
     c->own.credential_marker = arena_dup(c->mem, args->own.credential_marker);
     c->tool = arena_dup(c->mem, args->tool);
     c->client_name = arena_dup(c->mem, args->client_name);
+    c->carrier = arena_dup(c->mem, args->carrier);
+    c->carrier_key = arena_dup(c->mem, args->carrier_key);
     c->named = node_in(c, args->request, args->named);
     c->state_node = node_in(c, args->request, args->state_node);
     c->state_text = arena_dup(c->mem, args->state_text);
@@ -665,7 +680,7 @@ static void take_references(struct call *c, const struct call_args *args)
         transport_ref(args->transport);
     c->transport = args->transport;
     c->plan = args->plan;
-    c->plan.who = &c->who;
+    c->session_owner = session_owner(args->session);
     c->plan.connection = arena_dup(c->mem, args->plan.connection);
 }
 

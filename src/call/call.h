@@ -129,6 +129,8 @@ struct call_args {
     struct session *session;
     struct transport *transport; /* or NULL */
     struct session_plan plan;    /* changes of `session`, stored with the intent */
+    /* For a built-in server: the carrier by which the client can keep a session that it joins. */
+    struct str carrier, carrier_key;
     int session_named;    /* enum builtin_named: result of looking up the argument session_id */
     bool drop_session_id; /* Holdfast added the argument session_id: the server does not get it */
     bool adds_handle;     /* the result carries the session's handle */
@@ -144,10 +146,11 @@ struct call {
     enum exec_kind kind;
     const struct mcp_method *method;
     struct principal who;
+    struct principal session_owner; /* for changes of the session's own rows */
     struct mcp_message request;
     struct own_secrets own; /* with references to its sets */
     enum mcp_era client_era;
-    struct str client_version, client_name;
+    struct str client_version, client_name, carrier, carrier_key;
     struct str tool;
     const struct js_node *named, *state_node; /* in `request` */
     struct str state_text, header_lines;

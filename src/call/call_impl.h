@@ -22,6 +22,11 @@ struct calls {
     size_t n_spare;
 };
 
+/* The session belongs to another owner, who shares it with the caller. */
+static inline bool call_is_shared(const struct call *c)
+{
+    return !str_eq(c->session->owner, c->who.owner);
+}
 /* True while a reply can reach the client of at least one listener. */
 bool call_has_client(const struct call *c);
 /* The call has its answer, or was refused.  If no client is connected, the result is sealed to be

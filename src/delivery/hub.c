@@ -234,6 +234,14 @@ void hub_linked(struct hub *h, struct transport *t)
         enter_room(h, seat);
 }
 
+void hub_leave(struct hub *h, struct str key)
+{
+    struct room *room;
+
+    while ((room = map_get(&h->rooms, key)))
+        leave_room(h, list_entry(list_first(&room->seats), struct seat, in_room));
+}
+
 void hub_subscribe(struct hub *h, struct subscriber *s)
 {
     list_push(&h->subscribers, &s->node);

@@ -53,6 +53,9 @@ void hub_listen(struct hub *h, struct listener *l);
 void hub_unlisten(struct hub *h, struct listener *l);
 /* The transport has a session now: it gets the messages of that session's links. */
 void hub_linked(struct hub *h, struct transport *t);
+/* The session with this link key has another owner: no transport gets its messages any more, until
+ * hub_linked(). */
+void hub_leave(struct hub *h, struct str key);
 /* A channel that stays open uses the session with this link key without a transport.  Each call is
  * followed by one hub_unattend(). */
 void hub_attend(struct hub *h, struct str key);

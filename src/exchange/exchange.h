@@ -83,6 +83,9 @@ struct exchange {
     struct transport *transport;
     struct session *session;
     bool is_session_given; /* the session came with the arrival: nothing in the request names one */
+    bool is_binding_asked; /* whether the client has joined a session was looked up */
+    bool is_bound;         /* `session` was found by a binding of its carrier */
+    struct principal session_owner; /* of `session`, if it is shared by another owner */
     struct upstream *up;
     struct catalog *catalog;
     struct catalog_want want;
@@ -187,6 +190,12 @@ void exchange_begin_session(struct exchange *x, enum session_origin origin, stru
 /* session_select.c: finds the session of a call. */
 enum step_result exchange_find_transport(struct exchange *x);
 enum step_result exchange_select_session(struct exchange *x);
+/* Refuses a call in the session of another owner that needs the credentials or context values which
+ * that owner has stored with it. */
+enum step_result exchange_check_shared(struct exchange *x);
+/* The carrier by which the client of this request keeps a session that it has joined; never
+ * absent. */
+struct carrier exchange_lasting_carrier(const struct exchange *x);
 /* The name that the client of this request gives itself; absent: it gives none. */
 struct str exchange_client(const struct exchange *x);
 /* "name" or "version" of the clientInfo that the client gave; absent: it gave none.  session_begin.c. */

@@ -69,6 +69,9 @@ enum step_result exchange_forward(struct exchange *x)
     if (x->cancelled_early)
         return exchange_refuse(x, 200, -32000, "the client cancelled the request");
     exchange_read_trace(x);
+    struct carrier lasting = {0};
+    if (x->builtin && !x->is_session_given)
+        lasting = exchange_lasting_carrier(x);
     struct call_args args = {
         .kind = exec_kind_of(x),
         .method = x->method,
@@ -89,6 +92,8 @@ enum step_result exchange_forward(struct exchange *x)
         .session = x->session,
         .transport = x->transport,
         .plan = *exchange_plan_session(x),
+        .carrier = lasting.label,
+        .carrier_key = lasting.name,
         .session_named = x->session_named,
         .drop_session_id = x->drops_session_id,
         .adds_handle = x->adds_handle,

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selects the session of a call.  Carriers in order: the tool argument session_id (built-ins and
- * injected handles) → the session linked to the transport → the handle in header or query, or with
- * carriers.client_ids any other value there → _meta keys → headers and client id → derived (owner,
- * client, 30 minutes idle).  The transport's first call links the transport. */
+ * injected handles) → the handle in header or query → the session that the client has joined → the
+ * session linked to the transport → with carriers.client_ids any other value in header or query →
+ * _meta keys → headers and client id → derived (owner, client, 30 minutes idle).  The transport's
+ * first call links the transport.
+ *
+ * A client that has joined a session keeps it by the binding of its carrier: of its transport, or of
+ * what names its session otherwise.  A transport is never linked to such a session, nor to a session
+ * of another owner, because the link would outlive the share. */
 #include "exchange/exchange.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "call/credential.h"
 #include "identity/connection.h"
 #include "session/profile_context.h"
 #include "session/token.h"
@@ -182,6 +188,41 @@ static void promote_session(struct exchange *x)
     x->session_plan.promotes = x->session->provisional || !x->session->counted;
 }
 
+static bool is_own(const struct exchange *x, const struct session *s)
+{
+    return principal_owns(&x->caller.who, s->tenant, s->owner);
+}
+
+static const char denied_reading[] =
+    "This session is shared with you for reading: ask its owner for a share that may use it, or go "
+    "on in a session of your own.";
+
+static const char *denied_text(enum session_denied denied)
+{
+    switch (denied) {
+    case DENIED_REVOKED:
+        return "The session that this client had joined is not shared with it any more: its owner "
+               "has revoked the share. Nothing was called. The next call goes on in a session of "
+               "your own.";
+    case DENIED_EXPIRED:
+        return "The share by which this client had joined a session has expired. Nothing was "
+               "called. Ask for a new code, or call again: the next call goes on in a session of "
+               "your own.";
+    case DENIED_HANDED_OVER:
+        return "This session was handed over to somebody else. Nothing was called. The next call "
+               "goes on in a new session of your own.";
+    default:
+        return denied_reading;
+    }
+}
+
+static enum step_result refuse_denied(struct exchange *x, enum session_denied denied)
+{
+    return x->method->service == SERVE_CALL
+               ? exchange_tool_error(x, denied_text(denied))
+               : exchange_refuse(x, 200, -32000, "%s", denied_text(denied));
+}
+
 static enum step_result session_from_any(struct exchange *x);
 
 /* The argument names one of our sessions.  Otherwise the call fails with advice, unless a built-in
@@ -196,6 +237,8 @@ static enum step_result session_from_argument(struct exchange *x, struct str han
     }
     if (!x->query.ok)
         return exchange_fail(x, &x->query.job.err);
+    if (x->query.denied)
+        return refuse_denied(x, x->query.denied);
     if (!x->query.session && x->builtin && x->builtin->answers_names) {
         x->session_named = x->query.is_over ? NAMED_OVER : NAMED_UNKNOWN;
         return session_from_any(x);
@@ -215,7 +258,7 @@ static enum step_result session_from_argument(struct exchange *x, struct str han
 /* Links the session to the transport, or binds it to the channel. */
 static void bind_channel(struct exchange *x)
 {
-    if (x->transport && x->transport->session != x->session) {
+    if (x->transport && is_own(x, x->session) && x->transport->session != x->session) {
         transport_link(x->transport, x->session);
         hub_linked(x->sv->hub, x->transport);
     }
@@ -241,6 +284,8 @@ static enum step_result session_from_key(struct exchange *x, enum session_origin
         return STEP_WAIT;
     if (!x->query.ok)
         return exchange_fail(x, &x->query.job.err);
+    if (x->query.denied) /* the key is the handle of a session that is shared for reading */
+        return refuse_denied(x, x->query.denied);
     struct session *found = x->query.session;
     bool is_idle = found && origin == ORIGIN_DERIVED &&
                    clock_life_ms() - found->last_used_ms >=
@@ -309,6 +354,74 @@ static struct str derived_name(const struct exchange *x, struct str client)
         return client;
     hex_encode(x->context->mac, SHORT_MAC, digits);
     return arena_printf(x->mem, "%.*s config:%s", STR_ARG(client), digits);
+}
+
+/* The carrier by which this client keeps a session that it has joined. */
+struct carrier exchange_lasting_carrier(const struct exchange *x)
+{
+    char digits[2 * sizeof(x->transport->id_hash) + 1];
+    struct carrier c;
+
+    if (x->transport && !x->channel_resumes) {
+        hex_encode(x->transport->id_hash, sizeof(x->transport->id_hash), digits);
+        return (struct carrier){STR("transport"), arena_dup(x->mem, str_of(digits))};
+    }
+    c = carrier_of(x);
+    if (!c.name.p && x->transport && x->channel_resumes)
+        return (struct carrier){STR("channel"),
+                                arena_printf(x->mem, "%.*s/1", STR_ARG(x->channel))};
+    if (!c.name.p && x->channel.p)
+        return (struct carrier){STR("channel"), x->channel};
+    if (!c.name.p) {
+        struct str client = exchange_client_member(x, "name");
+        c = (struct carrier){STR("derived"),
+                             derived_name(x, client.n && client.n <= 200 ? client : STR("-"))};
+    }
+    return c;
+}
+
+/* NEXT: x->session is the session that this client has joined, or absent: it has joined none. */
+static enum step_result session_from_binding(struct exchange *x)
+{
+    struct session_query *q = &x->query;
+
+    if (!x->is_binding_asked) {
+        struct carrier c = exchange_lasting_carrier(x);
+        if (likely(!sessions_may_be_bound(x->sv->sessions, &x->caller.who, c.label, c.name)))
+            return STEP_NEXT;
+        x->is_binding_asked = true;
+        if (ask(x, BY_BINDING, c.label, c.name) == STEP_WAIT)
+            return STEP_WAIT;
+    }
+    if (q->by != BY_BINDING)
+        return STEP_NEXT; /* it was answered before, by no session */
+    if (!q->ok)
+        return exchange_fail(x, &q->job.err);
+    if (q->session) {
+        session_unref(x->session);
+        x->session = q->session;
+        x->is_bound = true;
+        x->session_plan.promotes = x->session->provisional;
+        return STEP_NEXT;
+    }
+    if (q->share_id[0])
+        sessions_unbind(x->sv->sessions, &x->caller.who, q->carrier, q->name, str_of(q->share_id));
+    return q->denied ? refuse_denied(x, q->denied) : STEP_NEXT;
+}
+
+enum step_result exchange_check_shared(struct exchange *x)
+{
+    static const char text[] =
+        "The owner of this session has stored credentials or settings for this server with it, and "
+        "a share does not lend them. Ask the owner to make this call, or call it in a session of "
+        "your own.";
+    struct credential_ask ignored;
+
+    if (likely(is_own(x, x->session)) ||
+        !credential_is_due(x->session, upstream_config(x->up), &ignored))
+        return STEP_NEXT;
+    return x->method->service == SERVE_CALL ? exchange_tool_error(x, text)
+                                            : exchange_refuse(x, 200, -32000, "%s", text);
 }
 
 /* Tries the next carriers in order, when argument, transport and handle named no session. */
@@ -386,6 +499,11 @@ static void session_from_transport(struct exchange *x)
 /* Selects the session if the arguments name none, or name one that does not exist. */
 static enum step_result session_from_any(struct exchange *x)
 {
+    bool is_named = x->session && x->query.by == BY_HANDLE && x->query.session == x->session;
+    enum step_result result = is_named || x->is_bound ? STEP_NEXT : session_from_binding(x);
+
+    if (result != STEP_NEXT || x->is_bound)
+        return result;
     session_from_transport(x);
     if (!x->session)
         return session_from_request(x);
@@ -399,7 +517,8 @@ static enum step_result session_from_any(struct exchange *x)
 static void decide_binding(struct exchange *x, bool is_named)
 {
     const struct transport *t = x->transport;
-    bool binds = t && (t->session == x->session ? !t->link_stored : !(t->session && is_named));
+    bool binds = t && !x->is_bound && is_own(x, x->session) &&
+                 (t->session == x->session ? !t->link_stored : !(t->session && is_named));
 
     x->session_plan.binds = binds ? x->transport : NULL;
 }
@@ -409,6 +528,10 @@ struct session_plan *exchange_plan_session(struct exchange *x)
     struct session_plan *p = &x->session_plan;
 
     p->who = &x->caller.who;
+    if (unlikely(!is_own(x, x->session))) {
+        x->session_owner = session_owner(x->session);
+        p->who = &x->session_owner;
+    }
     p->session = x->session;
     p->max_counted = config_max_sessions(x->caller.config, x->caller.who.tenant);
     p->life_ms = config_default_ttl_ms(x->caller.config, x->caller.who.tenant);

@@ -117,7 +117,7 @@ static enum step_result step_permit(struct exchange *x)
     if (!forwards(x))
         return x->profile_tool && profile_tool_changes(x->profile_tool) ? exchange_check_role(x)
                                                                         : STEP_NEXT;
-    if (exchange_check_scopes(x) != STEP_NEXT ||
+    if (exchange_check_scopes(x) != STEP_NEXT || exchange_check_shared(x) != STEP_NEXT ||
         (unlikely(x->session->rules != NULL) && exchange_check_profile(x) != STEP_NEXT))
         return STEP_REPLY;
     if (upstream_is_guarded(x->up) && exchange_check_pin(x) != STEP_NEXT)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built-in `session` server: a context document that the clients of a session share.  One
+/* The context document that the clients of a session share.  One
  * document per session, the same that REST shows under /sessions/{id}/context.  Every client of the
  * session, by any carrier and protocol version, reads and changes it here.
  *
@@ -44,6 +44,17 @@ static void add_compact(struct buf *out, struct str json)
         }
         buf_addc(out, c);
     }
+}
+
+struct str session_compact_json(struct str json, struct arena *mem)
+{
+    struct buf out;
+
+    buf_init(&out, 4 * CONTEXT_BYTES_MAX);
+    add_compact(&out, json);
+    struct str text = arena_dup(mem, buf_str(&out));
+    buf_release(&out);
+    return text;
 }
 
 static void write_structured(const struct registry_call *r, struct buf *out)
@@ -119,14 +130,20 @@ static struct context_call *begin(struct builtin_call *call)
     c->registry.mem = call->mem;
     c->registry.name = call->session_id;
     c->registry.by_id = true;
+    c->registry.reach = REACH_USE; /* the session of the call, which may be shared */
     c->registry.done = on_registry;
     call->waits = true;
     return c;
 }
 
+static struct registry *registry_of(const struct builtin_call *call)
+{
+    return ((const struct session_server *)call->arg)->registry;
+}
+
 static void run_get(struct builtin_call *call)
 {
-    registry_context(call->arg, &begin(call)->registry);
+    registry_context(registry_of(call), &begin(call)->registry);
 }
 
 /* "3", or quoted as in an ETag header.  False: not an etag of ours. */
@@ -182,7 +199,8 @@ static void run_update(struct builtin_call *call)
     }
     struct context_call *c = begin(call);
     c->names_etag = etag != NULL;
-    registry_context_change(call->arg, &c->registry, how, js_raw(call->doc, change), version);
+    registry_context_change(registry_of(call), &c->registry, how, js_raw(call->doc, change),
+                            version);
 }
 
 static const struct builtin_tool tools[] = {
@@ -213,12 +231,56 @@ static const struct builtin_tool tools[] = {
             "\"idempotentHint\":false}}",
         .run = run_update,
     },
+    {
+        .name = "share",
+        .definition =
+            "{\"name\":\"share\",\"description\":\"Makes a one-use code with which another client "
+            "or person goes on in this session, with its context and the state of its servers. "
+            "Call "
+            "it when the user wants to continue elsewhere (for instance: give me a code for "
+            "Cursor), and show the code exactly as returned. In the other client, join takes "
+            "it.\",\"inputSchema\":{\"type\":\"object\",\"additionalProperties\":false,"
+            "\"properties\":{\"may\":{\"type\":\"string\",\"enum\":[\"read\",\"use\","
+            "\"hand_over\"],\"description\":\"use (default): call tools in the session. read: only "
+            "see it. hand_over: the other becomes its owner.\"},\"expires\":{\"type\":\"string\","
+            "\"description\":\"How long the code can be used, such as 30m; 10m when omitted, at "
+            "most "
+            "24h.\"}," SESSION_PROPERTY "}},\"outputSchema\":{\"type\":"
+            "\"object\",\"properties\":{\"code\":{\"type\":\"string\"},\"share_id\":{\"type\":"
+            "\"string\"},\"may\":{\"type\":\"string\"},\"expires_at\":{\"type\":\"string\"},"
+            "\"session_id\":{\"type\":\"string\"}},\"required\":[\"code\",\"session_id\"]},"
+            "\"annotations\":{\"readOnlyHint\":false,\"destructiveHint\":false,"
+            "\"idempotentHint\":false}}",
+        .run = session_share_run,
+    },
+    {
+        .name = "join",
+        .definition =
+            "{\"name\":\"join\",\"description\":\"Goes on in a session that was begun elsewhere. "
+            "Call it when the user gives a code that begins with hf-share-. From then on every "
+            "call "
+            "of this client goes to that session; the result says what is in it.\","
+            "\"inputSchema\":{\"type\":\"object\",\"additionalProperties\":false,\"properties\":"
+            "{\"code\":{\"type\":\"string\",\"description\":\"The code, hf-share-...\"},"
+            "\"session\":{\"type\":\"string\",\"description\":\"Instead of a code: the session_id "
+            "of "
+            "a session that is shared with the user by name.\"}}},\"outputSchema\":{\"type\":"
+            "\"object\",\"properties\":{\"session_id\":{\"type\":\"string\"},\"may\":{\"type\":"
+            "\"string\"},\"begun_by\":{\"type\":\"string\"},\"servers\":{\"type\":\"array\","
+            "\"items\":{\"type\":\"string\"}},\"context\":{\"type\":\"object\"}},\"required\":["
+            "\"session_id\",\"may\",\"servers\"]},\"annotations\":{\"readOnlyHint\":false,"
+            "\"destructiveHint\":false,\"idempotentHint\":false}}",
+        .run = session_join_run,
+    },
     {.name = NULL},
 };
 
 const struct builtin server_session = {
     .name = "session",
-    .instructions = "The context document of the session: context_get reads it, context_update "
-                    "changes it. Every client that shares the session sees the same document.",
+    .instructions =
+        "The context document of the session: context_get reads it, context_update "
+        "changes it. Every client that shares the session sees the same document. share "
+        "makes a code for another client or person, and join goes on with such a "
+        "code.",
     .tools = tools,
 };

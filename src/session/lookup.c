@@ -2,11 +2,16 @@
 /* Finds a session or transport by name: first in the cache, then on the lookup lane.  This also
  * resumes sessions after a restart: the lookup loads the row and its links.
  *
+ * This is the one place that decides whether a caller of MCP may use a session: its owner may, and
+ * whoever has a live share of it that permits use.  A session of another owner is never taken from
+ * the cache alone, so the end of a share is effective at the next call, on every node.
+ *
  * The reaper runs only periodically, so the store may still hold ended rows.  An expired session or
  * transport reads as missing. */
 #include "session/carrier.h"
 #include "session/resident.h"
 #include "session/session_impl.h"
+#include "session/share_store/verbs.h"
 
 #include "base/clock.h"
 #include "crypto/hash.h"
@@ -27,6 +32,7 @@ static struct str cache_key(const struct session_query *q, char *room, size_t n)
     case BY_HANDLE:
         return sessions_key_in(room, n, 'h', tenant, STR_NONE, q->name, STR_NONE);
     case BY_KEY:
+    case BY_BINDING: /* looked up by bindings.c */
         break;
     }
     return sessions_key_in(room, n, 'k', tenant, owner, q->carrier, q->name);
@@ -34,10 +40,66 @@ static struct str cache_key(const struct session_query *q, char *room, size_t n)
 
 static bool read_session_and_links(struct session_query *q, struct store *store)
 {
-    if (!q->session_row)
+    const struct session_row *row = q->session_row;
+
+    if (!row)
         return true;
-    return store_links_of(store, q->who, q->session_row->id, q->mem, &q->links, &q->n_links,
-                          &q->job.err);
+    const struct principal owner = {.tenant = row->tenant, .owner = row->owner};
+    return store_links_of(store, &owner, row->id, q->mem, &q->links, &q->n_links, &q->job.err);
+}
+
+/* A session of another owner that is shared with the caller. */
+static bool read_shared(struct session_query *q, struct store *store, struct error *err)
+{
+    struct session_row *row = NULL;
+    struct share_row *share = NULL;
+
+    if (!store_shared_session(store, q->who, q->name, false, q->mem, &row, err))
+        return false;
+    if (!row)
+        return true;
+    if (!store_share_of(store, q->who, row->id, q->mem, &share, err))
+        return false;
+    if (share && share->may >= SHARE_USE)
+        q->session_row = row;
+    else if (share)
+        q->denied = DENIED_READ_ONLY;
+    return true;
+}
+
+static bool read_by_handle(struct session_query *q, struct store *store, struct error *err)
+{
+    return store_session_by_handle(store, q->who, q->name, q->mem, &q->session_row, err) &&
+           (q->session_row || read_shared(q, store, err));
+}
+
+/* The carriers of a former owner are bound to the share that handed the session over, which is for
+ * another owner. */
+static enum session_denied why_over(const struct binding_row *b)
+{
+    if (str_eq(b->end_reason, STR("handed_over")) ||
+        (b->may == SHARE_HAND_OVER && !b->end_reason.p))
+        return DENIED_HANDED_OVER;
+    return b->end_reason.p ? DENIED_REVOKED : DENIED_EXPIRED;
+}
+
+static bool read_binding(struct session_query *q, struct store *store, struct error *err)
+{
+    const struct principal wide = {.tenant = q->who->tenant, .tenant_wide = true};
+    struct binding_row *b = NULL;
+
+    if (!store_binding(store, q->who, q->carrier, q->name, q->mem, &b, err))
+        return false;
+    q->binding_row = b;
+    if (!b)
+        return true;
+    if (!b->is_live)
+        q->denied = why_over(b);
+    else if (b->may < SHARE_USE)
+        q->denied = DENIED_READ_ONLY;
+    else
+        return store_session_by_id(store, &wide, b->session_id, q->mem, &q->session_row, err);
+    return true;
 }
 
 static bool read_by_key(struct session_query *q, struct store *store, struct error *err)
@@ -49,8 +111,7 @@ static bool read_by_key(struct session_query *q, struct store *store, struct err
             return false;
         label = q->former ? carrier_former_label(q->former, i) : STR_NONE;
     }
-    return q->session_row || !q->or_handle ||
-           store_session_by_handle(store, q->who, q->name, q->mem, &q->session_row, err);
+    return q->session_row || !q->or_handle || read_by_handle(q, store, err);
 }
 
 /* Runs on the lookup lane. */
@@ -60,8 +121,9 @@ static bool run_lookup(struct read_job *job, struct store *store)
     struct error *err = &job->err;
 
     if (q->by == BY_HANDLE)
-        return store_session_by_handle(store, q->who, q->name, q->mem, &q->session_row, err) &&
-               read_session_and_links(q, store);
+        return read_by_handle(q, store, err) && read_session_and_links(q, store);
+    if (q->by == BY_BINDING)
+        return read_binding(q, store, err) && read_session_and_links(q, store);
     if (q->by == BY_KEY)
         return read_by_key(q, store, err) && read_session_and_links(q, store);
     if (!store_transport_get(store, q->who, q->hash, q->mem, &q->transport_row, err))
@@ -80,6 +142,10 @@ static struct session *session_from_row(struct session_query *q)
     const struct session_row *row = q->session_row;
     struct session *s = sessions_by_id(q->home, row->tenant, row->id);
 
+    if (s && !str_eq(s->owner, row->owner)) { /* handed over on another node */
+        sessions_handed_over(q->home, row->tenant, row->id);
+        s = NULL;
+    }
     if (s)
         session_ref(s);
     else
@@ -186,9 +252,12 @@ static void lookup_done(struct read_job *job);
 static bool look_up(struct session_query *q)
 {
     q->session_row = NULL;
+    q->binding_row = NULL;
     q->transport_row = NULL;
+    q->denied = NOT_DENIED;
     q->n_links = 0;
     q->since = sessions_changes(q->home);
+    q->bindings_since = bindings_changes(q->home->bindings);
     q->job = (struct read_job){.run = run_lookup, .done = lookup_done};
     return lane_lookup(q->home->lanes, &q->job) ||
            error_set(&q->job.err, ERR_UNAVAILABLE,
@@ -219,6 +288,15 @@ static bool look_again(struct session_query *q)
     return look_up(q);
 }
 
+static void take_binding(struct session_query *q)
+{
+    if (q->binding_row && q->binding_row->share_id.n < sizeof(q->share_id))
+        memcpy(q->share_id, q->binding_row->share_id.p, q->binding_row->share_id.n);
+    else if (!q->binding_row)
+        bindings_none(q->home->bindings, q->who->tenant, q->who->owner, q->carrier, q->name,
+                      q->bindings_since);
+}
+
 static void lookup_done(struct read_job *job)
 {
     struct session_query *q = container_of(job, struct session_query, job);
@@ -229,8 +307,10 @@ static void lookup_done(struct read_job *job)
     if (job->ok && q->session_row && q->session_row->status != SESSION_EXPIRED &&
         q->session_row->status != SESSION_TERMINATED)
         q->session = session_from_row(q);
-    else if (job->ok && q->by != BY_TRANSPORT)
+    else if (job->ok && q->by != BY_TRANSPORT && q->by != BY_BINDING)
         take_resident(q);
+    if (job->ok && q->by == BY_BINDING)
+        take_binding(q);
     q->is_over = job->ok && q->session_row && !q->session;
     if (job->ok && q->transport_row && !q->transport_row->ended_ms)
         take_transport(q);
@@ -285,10 +365,12 @@ bool session_find(struct sessions *home, struct session_query *q)
     q->transport_row = NULL;
     q->n_links = 0;
     q->is_linked = false;
+    q->denied = NOT_DENIED;
+    q->share_id[0] = '\0';
     q->ok = true;
     if (q->by == BY_TRANSPORT)
         token_hash(q->name, q->hash);
-    void *found = resident(q, cache_key(q, room, sizeof(room)), now);
+    void *found = q->by == BY_BINDING ? NULL : resident(q, cache_key(q, room, sizeof(room)), now);
     if (!found && q->or_handle)
         found = resident(
             q,

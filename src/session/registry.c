@@ -8,6 +8,7 @@
 #include "session/registry_impl.h"
 #include "session/resident.h"
 #include "session/session_impl.h"
+#include "session/share_store/verbs.h"
 
 #include "base/clock.h"
 
@@ -182,12 +183,37 @@ void registry_hold_row(struct registry_call *c)
     c->row = &c->found;
 }
 
+/* The session is not the caller's own.  If it is shared with the caller, the call goes on in the name
+ * of its owner. */
+static bool find_shared(struct registry_call *c, struct store *store, struct error *err)
+{
+    struct session_row *row = NULL;
+    struct share_row *share = NULL;
+
+    if (c->read_row || c->reach == REACH_OWN)
+        return true;
+    if (!store_shared_session(store, c->who, c->name, c->by_id, c->mem, &row, err) ||
+        (row && !store_share_of(store, c->who, row->id, c->mem, &share, err)))
+        return false;
+    if (!share || share->may < (c->reach == REACH_USE ? SHARE_USE : SHARE_READ))
+        return true;
+    c->read_row = row;
+    c->owner = (struct principal){.tenant = row->tenant, .owner = row->owner, .role = c->who->role};
+    c->who = &c->owner;
+    return true;
+}
+
+bool registry_read_row(struct registry_call *c, struct store *store, struct error *err)
+{
+    bool ok = c->by_id ? store_session_by_id(store, c->who, c->name, c->mem, &c->read_row, err)
+                       : store_session_by_handle(store, c->who, c->name, c->mem, &c->read_row, err);
+
+    return ok && find_shared(c, store, err);
+}
+
 static bool run_find(struct read_job *job, struct store *store)
 {
-    struct registry_call *c = container_of(job, struct registry_call, read);
-    return c->by_id
-               ? store_session_by_id(store, c->who, c->name, c->mem, &c->read_row, &job->err)
-               : store_session_by_handle(store, c->who, c->name, c->mem, &c->read_row, &job->err);
+    return registry_read_row(container_of(job, struct registry_call, read), store, &job->err);
 }
 
 /* If the combined lookup fails, runs one by one, so that only the faulty lookup fails. */
@@ -205,9 +231,10 @@ static void run_finds(struct read_job **jobs, size_t n, struct store *store)
     for (size_t i = 0; i < n; i++) {
         struct registry_call *c = container_of(jobs[i], struct registry_call, read);
         jobs[i]->ok = ok;
-        if (ok)
+        if (ok) {
             c->read_row = finds[i].row;
-        else if (err.code == ERR_UNAVAILABLE)
+            jobs[i]->ok = find_shared(c, store, &jobs[i]->err);
+        } else if (err.code == ERR_UNAVAILABLE)
             jobs[i]->err = err;
         else
             jobs[i]->ok = run_find(jobs[i], store);

@@ -51,6 +51,13 @@ enum registry_result {
     REGISTRY_FAILED, /* see err */
 };
 
+/* Whose sessions a call reaches. */
+enum registry_reach {
+    REACH_OWN,  /* those of the principal; of the whole tenant with tenant_wide */
+    REACH_READ, /* also those that are shared with the principal, for reading at least */
+    REACH_USE,  /* … for use at least */
+};
+
 enum context_change {
     CONTEXT_REPLACE, /* the whole document */
     CONTEXT_MERGE,   /* an RFC 7396 merge patch */
@@ -62,6 +69,7 @@ struct registry_call {
     struct arena *mem;
     struct str name; /* session_id, or the row id with by_id */
     bool by_id;
+    enum registry_reach reach;
     int64_t idle_ms; /* idle time that separates active from idle */
     /* Committed together with the change; NULL: nothing. */
     const struct idempotency_row *once;
@@ -89,6 +97,7 @@ struct registry_call {
     size_t n;
 
     /* private */
+    struct principal owner; /* of a session that another owner shares: becomes `who` */
     struct registry *home;
     struct loop_task task;
     struct fold_wait fold;

@@ -18,9 +18,7 @@
 static bool run_both(struct read_job *job, struct store *store)
 {
     struct registry_call *c = container_of(job, struct registry_call, read);
-    bool ok =
-        c->by_id ? store_session_by_id(store, c->who, c->name, c->mem, &c->read_row, &job->err)
-                 : store_session_by_handle(store, c->who, c->name, c->mem, &c->read_row, &job->err);
+    bool ok = registry_read_row(c, store, &job->err);
     if (!ok || !c->read_row || !c->read_row->context_id.p)
         return ok;
     return store_context_get(store, c->who, c->read_row->context_id, c->mem, &c->context_row,

@@ -21,6 +21,9 @@ void registry_fail(struct registry_call *c, const char *text);
  * must be current; else only these are set: id, handle, tenant, owner, created_ms and the sealed texts,
  * which a resident session has. */
 must_check bool registry_find(struct registry *r, struct registry_call *c, bool whole);
+/* On a lane: reads the row that the call names to c->read_row (NULL: it reaches none).  With
+ * REACH_READ or REACH_USE, `who` becomes the owner of a session that is shared with it. */
+must_check bool registry_read_row(struct registry_call *c, struct store *store, struct error *err);
 /* Copies the whole row to c->found and c->mem. */
 void registry_hold_row(struct registry_call *c);
 /* Touches the session's names (read_your_writes.h). */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #define PAGE 200
+#define SESSION_CARRIER_MAX 1024 /* bytes */
 #define PAGE_BYTES (1u << 20)
 
 struct remote_changes {
@@ -62,6 +63,12 @@ static void take_row(struct remote_changes *f, struct session *s, const struct s
 
     if (s->ended)
         return;
+    if (row && !str_eq(s->owner, row->owner)) {
+        sessions_handed_over(f->config.sessions, row->tenant, row->id);
+        if (f->config.handed_over)
+            f->config.handed_over(f->config.arg, row->tenant, row->id);
+        return;
+    }
     if (session_toolsets_moved(s, f->moves) ||
         sessions_changed_since(f->config.sessions, s->id, f->changes)) {
         read_later(f, s);
@@ -139,7 +146,22 @@ static void take_end(struct remote_changes *f, const struct change_row *change)
         f->config.ended(f->config.arg, change->tenant, change->name);
 }
 
-/* Credentials, toolsets, setup.  Of a session that MCP does not use only links with its old credentials
+static void take_binding(struct remote_changes *f, const struct change_row *change)
+{
+    struct str carrier = change->name, key = str_split(&carrier, ' '), owner = carrier;
+    uint8_t bytes[2][SESSION_CARRIER_MAX];
+
+    carrier = owner.p ? str_split(&owner, ' ') : STR_NONE;
+    if (owner.p && key.n <= 2 * sizeof(bytes[0]) && carrier.n <= 2 * sizeof(bytes[1]) &&
+        hex_decode(key, bytes[0], key.n / 2) && hex_decode(carrier, bytes[1], carrier.n / 2))
+        sessions_bound(f->config.sessions, change->tenant, owner,
+                       str_n((const char *)bytes[1], carrier.n / 2),
+                       str_n((const char *)bytes[0], key.n / 2));
+    else
+        sessions_recheck_bindings(f->config.sessions);
+}
+
+/* Credentials, toolsets, setup, owner.  Of a session that MCP does not use only links with its old credentials
  * matter; its next lookup reads the new row. */
 static void take_change(struct remote_changes *f, const struct change_row *change)
 {
@@ -164,8 +186,12 @@ static void on_change(void *arg, const struct change_row *change)
     if (f->stopped)
         return;
     if (change->kind == CHANGE_SESSION_SEALED || change->kind == CHANGE_SESSION_TOOLSETS ||
-        change->kind == CHANGE_SESSION_SETUP)
+        change->kind == CHANGE_SESSION_SETUP || change->kind == CHANGE_SESSION_SHARED) {
+        if (change->kind == CHANGE_SESSION_SHARED)
+            sessions_recheck_bindings(f->config.sessions);
         take_change(f, change);
+    } else if (change->kind == CHANGE_CARRIER_BOUND)
+        take_binding(f, change);
     else if (change->kind == CHANGE_TRANSPORT_ENDED)
         take_transport(f, change);
     else if (change->kind == CHANGE_SESSION_ENDED)

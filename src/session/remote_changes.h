@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applies changes by other nodes (store/change_poller.h) to the sessions that are resident here.
  *
+ * A session that was handed over is dropped too, and loaded anew at its next use.  A carrier that was
+ * bound to a session is looked up at its next use.
+ *
  * An ended session is dropped.  An ended transport is passed to transport_ended().  If a node gave a
  * resident session other credentials, toolsets or setup, its row is read again; other credentials are then
  * passed to sessions_sealed(), and toolsets are taken over. */
@@ -20,6 +23,8 @@ struct remote_changes_config {
     void (*transport_ended)(void *arg, struct transport *t);
     /* Called when the toolsets of a resident session changed; may be NULL. */
     void (*toolsets_changed)(void *arg, struct session *s);
+    /* Called when a resident session was handed over to another owner; may be NULL. */
+    void (*handed_over)(void *arg, struct str tenant, struct str id);
     void *arg;
 };
 struct remote_changes;

@@ -31,6 +31,7 @@ struct sessions *sessions_new(const struct sessions_config *config)
     s->max_snapshot_bytes =
         config->max_snapshot_bytes ? config->max_snapshot_bytes : SNAPSHOT_BYTES_MAX;
     s->live = live_new();
+    s->bindings = bindings_new(config->has_bindings);
     s->is_shared = config->is_shared;
     s->node.p = strndup(config->node.p, config->node.n);
     s->node.n = config->node.n;
@@ -129,6 +130,7 @@ void sessions_free(struct sessions *s)
     list_each(&s->idle_rows, n) session_drop(list_entry(n, struct session, lru));
     map_release(&s->names);
     live_free(s->live);
+    bindings_free(s->bindings);
     free((char *)s->node.p);
     free(s);
 }
@@ -604,6 +606,11 @@ void sessions_on_sealed(struct sessions *s, void (*fn)(void *arg, struct str lin
 {
     s->on_sealed = fn;
     s->on_sealed_arg = arg;
+}
+
+struct principal session_owner(const struct session *s)
+{
+    return (struct principal){.tenant = s->tenant, .owner = s->owner, .role = ROLE_MEMBER};
 }
 
 bool session_is_over(const struct session *s, int64_t now_ms)

@@ -18,6 +18,7 @@
 #include "session/token.h"
 #include "store/lanes.h"
 
+struct binding_row;
 struct session_setup;
 struct sessions;
 
@@ -119,6 +120,7 @@ struct sessions_config {
     struct str node; /* edge_mcp_id of sessions that MCP requests create; copied */
     int64_t writer;
     unsigned max_resident;     /* sessions; and as many transports */
+    bool has_bindings;         /* store_has_bindings() at the start */
     size_t max_snapshot_bytes; /* 0: SNAPSHOT_BYTES_MAX */
     bool is_shared;            /* other nodes use the store */
 };
@@ -243,13 +245,46 @@ enum link_change session_note_link(struct session *s, struct str server,
 void session_keep_resume(struct session *s, struct str server, struct str resume);
 struct session_link *session_link_of(struct session *s, struct str server); /* NULL: never used */
 
-/* A lookup: in the cache first, then on the lookup lane.  The caller embeds it. */
-enum session_by { BY_TRANSPORT, BY_HANDLE, BY_KEY };
+/* Bindings of carriers to shared sessions (share_store/rows.h).  The cache knows which carriers are
+ * bound and which are not, as far as it has asked; whether a binding still holds is asked of the
+ * store at each use, so that a share which ends on another node is refused at the next call. */
+
+/* Whether this carrier of `who` may be bound: then look it up with BY_BINDING. */
+bool sessions_may_be_bound(struct sessions *s, const struct principal *who, struct str carrier,
+                           struct str key);
+/* The carrier was bound, here or on another node. */
+void sessions_bound(struct sessions *s, struct str tenant, struct str owner, struct str carrier,
+                    struct str key);
+/* The client was told that its share is over: the carrier is bound no longer.  Does not wait for the
+ * store. */
+void sessions_unbind(struct sessions *s, const struct principal *who, struct str carrier,
+                     struct str key, struct str share_id);
+/* Another node has changed shares: what is known of free carriers may be wrong. */
+void sessions_recheck_bindings(struct sessions *s);
+/* Another owner has the session now: it is loaded anew at its next use. */
+void sessions_handed_over(struct sessions *s, struct str tenant, struct str id);
+/* The owner of the session, as a principal for ops on its rows.  Borrows from the session. */
+struct principal session_owner(const struct session *s);
+
+/* What a lookup of a shared session was refused for. */
+enum session_denied {
+    NOT_DENIED,
+    DENIED_READ_ONLY, /* the share is for reading */
+    DENIED_REVOKED,
+    DENIED_EXPIRED,
+    DENIED_HANDED_OVER, /* another owner has the session now */
+};
+
+/* A lookup: in the cache first, then on the lookup lane.  The caller embeds it.
+ *
+ * BY_HANDLE also finds a session of another owner of the tenant that is shared with `who`, always by
+ * asking the store.  BY_BINDING finds the session that a carrier is bound to. */
+enum session_by { BY_TRANSPORT, BY_HANDLE, BY_KEY, BY_BINDING };
 struct session_query {
     enum session_by by;
     const struct principal *who;
     struct str name;    /* Mcp-Session-Id, handle, or the key of `carrier` */
-    struct str carrier; /* with BY_KEY */
+    struct str carrier; /* with BY_KEY and BY_BINDING */
     bool or_handle;     /* with BY_KEY: if no session has this key, try the name as a handle */
     /* With BY_KEY, or NULL: if no session has this key, try the labels that were used before
      * carriers.client_ids.  Borrowed until `done`. */
@@ -262,13 +297,18 @@ struct session_query {
     /* The transport was resident, and the lookup found its session just now. */
     bool is_linked;
     bool ok; /* false: the store failed, see job.err */
+    /* A share names the session, or named it, and does not permit this use: `session` is absent. */
+    enum session_denied denied;
+    char share_id[37]; /* with BY_BINDING, when denied: that of the binding */
     /* private */
     struct sessions *home;
     struct arena *mem;
-    uint64_t since; /* sessions_changes() when the store was asked */
+    uint64_t since;          /* sessions_changes() when the store was asked */
+    uint64_t bindings_since; /* the same of bindings */
     unsigned tries;
     uint8_t hash[32];
     struct session_row *session_row;
+    struct binding_row *binding_row;
     struct transport_row *transport_row;
     struct link_row *links;
     size_t n_links;

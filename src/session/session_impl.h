@@ -30,6 +30,7 @@ struct sessions {
     uint64_t changes; /* sessions_changes() */
     uint64_t changed[CHANGED_SLOTS];
     struct live_transports *live;
+    struct bindings *bindings;
 };
 
 /* The maximum length of a cache key.  Handles and carrier names are bounded before; a longer key is
@@ -60,6 +61,15 @@ struct str client_type_of(struct str client_name);
 /* Queues OP_TRANSPORT_TOUCH or OP_TRANSPORT_END and does not wait. */
 void transport_write(struct sessions *home, enum op_kind kind, struct str tenant, struct str owner,
                      const uint8_t id_hash[32], int64_t at_ms);
+
+/* bindings.c */
+struct bindings *bindings_new(bool any) must_check;
+void bindings_free(struct bindings *b);
+/* Counts what sessions_bound() has learned. */
+uint64_t bindings_changes(const struct bindings *b);
+/* The store has no binding of this carrier, and bindings_changes() has not moved since it was asked. */
+void bindings_none(struct bindings *b, struct str tenant, struct str owner, struct str carrier,
+                   struct str key, uint64_t since);
 
 /* live.c */
 struct live_transports *live_new(void) must_check;

@@ -195,6 +195,9 @@ static void take_caller(struct answer *a, const struct outgoing *out)
     a->call.handle = arena_dup(a->mem, out->handle);
     a->call.person = arena_dup(a->mem, out->person);
     a->call.named = out->session_named;
+    a->call.carrier = arena_dup(a->mem, out->carrier);
+    a->call.carrier_key = arena_dup(a->mem, out->carrier_key);
+    a->call.client = arena_dup(a->mem, out->client);
 }
 
 /* If the schema of a tool is closed, this check enforces it for every tool: a misspelt parameter is

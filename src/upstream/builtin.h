@@ -27,6 +27,9 @@ struct builtin_call {
     struct str handle;           /* of that session */
     enum builtin_named named;
     struct str person; /* the name given to create_session; or absent */
+    /* The carrier by which the client can keep a session that it joins; absent: it has none. */
+    struct str carrier, carrier_key;
+    struct str client; /* the name that the client gives itself; or absent */
     void *arg;         /* as registered */
     bool waits;
 };

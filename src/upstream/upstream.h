@@ -338,6 +338,8 @@ struct outgoing {
     const struct principal *who;
     struct str session_id, handle, person;
     int session_named;
+    /* … the carrier by which the client can keep a session that it joins, and its own name. */
+    struct str carrier, carrier_key, client;
 };
 /* Every message to a server passes here; asserts that the token may leave.  `p` is NULL for
  * notifications.  Otherwise the caller sets p->id and the callbacks, and `text` has the same id.

@@ -7,7 +7,7 @@ import pytest
 
 from commands import Executions
 
-NAMES = ['context_get', 'context_update']
+NAMES = ['context_get', 'context_update', 'share', 'join']
 
 
 def get(client, prefix='', **options):

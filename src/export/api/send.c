@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "front/front.h"
+#include "session/share_store/verbs.h"
 
 #include <stdlib.h>
 
@@ -81,6 +82,9 @@ static bool find_session(struct sending *s, struct store *store, struct session_
     *ret = NULL;
     if (!store_session_by_handle(store, &c->who, name, s->mem, ret, err) ||
         (!*ret && text_is_uuid(id) && !store_session_by_id(store, &c->who, id, s->mem, ret, err)))
+        return false;
+    /* Whoever may read a session by a share, may export it. */
+    if (!*ret && !store_shared_session(store, &c->who, name, false, s->mem, ret, err))
         return false;
     return *ret || error_set(err, ERR_SESSION_NOT_FOUND, "there is no session with this name");
 }

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tools `share` and `join`: a person asks one client for a code and pastes it into another, which
+ * then goes on in the same session.  session/sharing.h does the work. */
+#include "servers/session.h"
+
+#include "base/clock.h"
+#include "json/write.h"
+#include "session/registry.h"
+#include "session/sharing.h"
+
+#include <stdio.h>
+
+#define TEXT_MAX (4u << 20)
+
+struct share_call {
+    struct builtin_call *call;
+    struct sharing_call sharing;
+    struct registry_call registry;
+};
+
+static struct share_call *begin(struct builtin_call *call, void (*done)(struct sharing_call *s))
+{
+    struct share_call *c = arena_new_of(call->mem, struct share_call);
+
+    c->call = call;
+    c->sharing.who = call->who;
+    c->sharing.mem = call->mem;
+    c->sharing.name = call->session_id;
+    c->sharing.by_id = true;
+    c->sharing.client = call->client;
+    c->sharing.done = done;
+    return c;
+}
+
+static struct share_call *share_of(struct sharing_call *s)
+{
+    return container_of(s, struct share_call, sharing);
+}
+
+static struct str text_of(const struct builtin_call *call, const char *name)
+{
+    return js_text(call->doc, js_get(call->doc, call->arguments, str_of(name)), call->mem);
+}
+
+/* A text for the model, and the same as values. */
+static void write_result(struct builtin_call *call, struct str text, struct str structured)
+{
+    struct buf *out = call->result;
+
+    buf_addz(out, "{\"content\":[{\"type\":\"text\",\"text\":");
+    js_quote(out, text);
+    buf_addz(out, "}],\"structuredContent\":");
+    buf_addstr(out, structured);
+    buf_addz(out, ",\"isError\":false}");
+}
+
+static void refuse(struct share_call *c, const struct error *err)
+{
+    struct str text = str_of(err->text);
+
+    if (err->code == ERR_SESSION_NOT_FOUND && !c->sharing.code.p)
+        text =
+            STR("Only the owner of a session can share it, and this one is not yours or is over.");
+    builtin_text(c->call, text, true);
+    builtin_finish(c->call);
+}
+
+/* share */
+
+static struct str when(int64_t ms, struct arena *mem)
+{
+    char text[CLOCK_TEXT];
+
+    clock_format(ms, text);
+    return arena_dup(mem, str_of(text));
+}
+
+static void on_shared(struct sharing_call *s)
+{
+    static const char *const deeds[] = {
+        [SHARE_READ] = "see this session",
+        [SHARE_USE] = "go on in this session",
+        [SHARE_HAND_OVER] = "take this session over",
+    };
+    struct share_call *c = share_of(s);
+    struct arena *mem = c->call->mem;
+    struct js_writer w;
+    struct buf out;
+
+    if (!s->ok) {
+        refuse(c, &s->err);
+        return;
+    }
+    buf_init(&out, TEXT_MAX);
+    js_begin(&w, &out);
+    js_object(&w);
+    js_kv_string(&w, "code", str_of(s->new_code));
+    js_kv_string(&w, "share_id", s->share.id);
+    js_kv_string(&w, "may", str_of(share_may_names[s->share.may]));
+    js_kv_string(&w, "expires_at", when(s->share.expires_ms, mem));
+    js_kv_string(&w, "session_id", c->call->handle);
+    js_object_end(&w);
+    write_result(c->call,
+                 arena_printf(mem,
+                              "%s\n\nThis code lets one other client or person %s. It works once, "
+                              "until %.*s. Show it to the user as it is: in the other client, they "
+                              "say \"join with\" and this code.",
+                              s->new_code, deeds[s->share.may],
+                              STR_ARG(when(s->share.expires_ms, mem))),
+                 buf_str(&out));
+    buf_release(&out);
+    builtin_finish(c->call);
+}
+
+static bool read_may(struct str text, int *ret)
+{
+    *ret = SHARE_USE;
+    for (int i = 0; text.p && share_may_names[i]; i++)
+        if (str_eq(text, str_of(share_may_names[i]))) {
+            *ret = i;
+            return true;
+        }
+    return !text.p;
+}
+
+void session_share_run(struct builtin_call *call)
+{
+    const struct session_server *server = call->arg;
+    struct share_wish wish = {0};
+    struct str expires = text_of(call, "expires");
+
+    if (!read_may(text_of(call, "may"), &wish.may)) {
+        builtin_text(call, STR("\"may\" is read, use or hand_over."), true);
+        return;
+    }
+    if (expires.p && (!clock_parse_duration(expires, &wish.expires_ms) || wish.expires_ms <= 0 ||
+                      wish.expires_ms > SHARE_CODE_MS_MAX)) {
+        builtin_text(call, STR("\"expires\" is a duration such as 30m or 2h, at most 24h."), true);
+        return;
+    }
+    struct share_call *c = begin(call, on_shared);
+    c->sharing.wish = wish;
+    call->waits = true;
+    sharing_create(server->sharing, &c->sharing);
+}
+
+/* join */
+
+static void add_list(struct buf *out, const struct sharing_call *s)
+{
+    for (size_t i = 0; i < s->n_links; i++)
+        buf_addf(out, "%s%.*s", i ? ", " : "", STR_ARG(s->links[i].server));
+}
+
+static struct str joined_text(const struct share_call *c)
+{
+    const struct sharing_call *s = &c->sharing;
+    const struct session_row *row = s->session;
+    struct buf out;
+
+    buf_init(&out, TEXT_MAX);
+    if (s->share.may == SHARE_READ)
+        buf_addf(&out, "You may now read session %.*s, but not call tools in it.",
+                 STR_ARG(row->handle));
+    else
+        buf_addf(
+            &out,
+            "You now go on in session %.*s%s. Every call of this client goes to it; tools that "
+            "ask for a session_id get this one.",
+            STR_ARG(row->handle),
+            s->share.may == SHARE_HAND_OVER ? ", which is yours from now on" : "");
+    if (row->client_name.n)
+        buf_addf(&out, "\nIt was begun by %.*s.", STR_ARG(row->client_name));
+    if (s->n_links) {
+        buf_addz(&out, "\nServers it has used, whose state goes on: ");
+        add_list(&out, s);
+        buf_addc(&out, '.');
+    }
+    if (c->registry.context)
+        buf_addz(&out, "\nIts context document is in this result; context_update changes it.");
+    struct str text = arena_dup(c->call->mem, buf_str(&out));
+    buf_release(&out);
+    return text;
+}
+
+static void on_context(struct registry_call *r)
+{
+    struct share_call *c = container_of(r, struct share_call, registry);
+    const struct sharing_call *s = &c->sharing;
+    struct js_writer w;
+    struct buf out;
+
+    buf_init(&out, TEXT_MAX);
+    js_begin(&w, &out);
+    js_object(&w);
+    js_kv_string(&w, "session_id", s->session->handle);
+    js_kv_string(&w, "may", str_of(share_may_names[s->share.may]));
+    js_kv_string(&w, "begun_by", s->session->client_name);
+    js_key(&w, STR("servers"));
+    js_array(&w);
+    for (size_t i = 0; i < s->n_links; i++)
+        js_string(&w, s->links[i].server);
+    js_array_end(&w);
+    if (r->result == REGISTRY_OK && r->context)
+        js_kv_raw(&w, "context", session_compact_json(r->context->document, c->call->mem));
+    js_object_end(&w);
+    write_result(c->call, joined_text(c), buf_str(&out));
+    buf_release(&out);
+    builtin_finish(c->call);
+}
+
+static void on_joined(struct sharing_call *s)
+{
+    struct share_call *c = share_of(s);
+    const struct session_server *server = c->call->arg;
+
+    if (!s->ok) {
+        refuse(c, &s->err);
+        return;
+    }
+    c->registry = (struct registry_call){
+        .who = c->call->who,
+        .mem = c->call->mem,
+        .name = s->share.session_id,
+        .by_id = true,
+        .reach = REACH_READ,
+        .done = on_context,
+    };
+    registry_context(server->registry, &c->registry);
+}
+
+void session_join_run(struct builtin_call *call)
+{
+    const struct session_server *server = call->arg;
+    struct str code = text_of(call, "code"), session = text_of(call, "session");
+
+    if (!code.n == !session.n) {
+        builtin_text(call,
+                     STR("join needs \"code\", a code that begins with " SHARE_CODE_PREFIX
+                         ", or \"session\", the session_id of a session that is shared with you."),
+                     true);
+        return;
+    }
+    struct share_call *c = begin(call, on_joined);
+    c->sharing.code = code.n ? code : STR_NONE;
+    c->sharing.name = session;
+    c->sharing.by_id = false;
+    c->sharing.carrier = call->carrier;
+    c->sharing.carrier_key = call->carrier_key;
+    call->waits = true;
+    sharing_join(server->sharing, &c->sharing);
+}

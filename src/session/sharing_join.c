@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Joins a session, with a code or by a share that names the caller.
+ *
+ *   code: throttle → the share of the code → one write: the join and its event
+ *                                        └─▶ refused: one write, the event alone
+ *
+ * Other nodes learn of a binding and of a new owner when they poll the store (store/change_poller.h).
+ * So that the next call goes on in the joined session on every node, the answer waits for their poll. */
+#include "session/sharing_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "crypto/hash.h"
+#include "store/change_poller.h"
+
+#define POLLED_MS (CHANGE_POLL_MS + 250)
+
+static struct str thrower(struct sharing_call *c)
+{
+    return arena_printf(c->mem, "%.*s %.*s", STR_ARG(c->who->tenant), STR_ARG(c->who->owner));
+}
+
+/* A code as a person copies it. */
+static struct str clean_code(struct sharing_call *c)
+{
+    struct str text = str_trim(c->code);
+    char *copy = arena_alloc(c->mem, text.n + 1);
+
+    for (size_t i = 0; i < text.n; i++)
+        copy[i] = (char)(text.p[i] >= 'A' && text.p[i] <= 'Z' ? text.p[i] + 32 : text.p[i]);
+    return str_n(copy, text.n);
+}
+
+static bool no_such_code(struct error *err)
+{
+    return error_set(err, ERR_NOT_FOUND,
+                     "This code is not known. Check that all of it was copied, or ask for a new "
+                     "one: a code is used once, and ends after ten minutes unless its maker said "
+                     "otherwise.");
+}
+
+static bool find_by_code(struct sharing_call *c, struct store *store, struct error *err)
+{
+    const struct principal wide = {.tenant = c->who->tenant, .tenant_wide = true};
+    uint8_t hash[SHA256_BYTES];
+
+    sha256(clean_code(c), hash);
+    return store_share_by_code(store, c->who, hash, c->mem, &c->found, err) &&
+           (!c->found ||
+            store_session_by_id(store, &wide, c->found->session_id, c->mem, &c->row, err));
+}
+
+static bool find_by_session(struct sharing_call *c, struct store *store, struct error *err)
+{
+    return store_shared_session(store, c->who, c->name, c->by_id, c->mem, &c->row, err) &&
+           (!c->row || store_share_of(store, c->who, c->row->id, c->mem, &c->found, err));
+}
+
+static bool run_find(struct read_job *job, struct store *store)
+{
+    struct sharing_call *c = container_of(job, struct sharing_call, read);
+    bool ok = c->code.p ? find_by_code(c, store, &job->err) : find_by_session(c, store, &job->err);
+
+    if (!ok)
+        return false;
+    if (c->found && c->row)
+        return true;
+    c->found = NULL;
+    c->row = NULL;
+    return c->code.p ? no_such_code(&job->err)
+                     : error_set(&job->err, ERR_SESSION_NOT_FOUND,
+                                 "No session of this name is shared with you.");
+}
+
+static void on_refused(struct write_job *job)
+{
+    struct sharing_call *c = container_of(job, struct sharing_call, write);
+
+    if (!job->ok)
+        log_warn("a refused code could not be recorded", LZ("why", job->err.text));
+    sharing_finish(c);
+}
+
+/* c->err says why. */
+static void refuse(struct sharing_call *c, const char *why)
+{
+    throttle_failed(c->home->wrong, thrower(c), clock_mono_ms());
+    log_warn("a code for a session was refused", LS("owner", c->who->owner), LZ("why", why));
+    sharing_note(c, "session/join", "refused",
+                 arena_printf(c->mem, "%s%.*s by %.*s: %s", c->found ? "share " : "unknown code",
+                              STR_ARG(c->found ? c->found->id : STR("")), STR_ARG(c->who->owner),
+                              why));
+    c->ops[0] = (struct store_op){.kind = OP_EVENT_APPEND, .who = c->who, .event = &c->event};
+    sharing_write(c, 1, on_refused);
+}
+
+/* True: c->err and *ret_why say why the store did not let the caller join. */
+static bool is_refusal(struct sharing_call *c, const char **ret_why)
+{
+    switch (c->ops[0].verdict) {
+    case VERDICT_MISSING:
+        *ret_why = "not for this caller";
+        return !no_such_code(&c->err);
+    case VERDICT_DUPLICATE:
+        *ret_why = "used before";
+        return !error_set(&c->err, ERR_CONFLICT,
+                          "This code was used before. A code works once: ask for a new one. If it "
+                          "was meant for you, tell the person who made it that somebody else has "
+                          "used it.");
+    case VERDICT_STALE:
+        *ret_why = c->found->ended_ms ? "revoked" : "expired";
+        return !error_set(&c->err, ERR_DENIED, "This code %s. Ask for a new one.",
+                          c->found->ended_ms ? "was revoked" : "has expired");
+    case VERDICT_NOT_ACTIVE:
+        *ret_why = "the session is over";
+        return !error_set(&c->err, ERR_SESSION_NOT_ACTIVE,
+                          "The session is over, so nobody can go on in it.");
+    default:
+        return false;
+    }
+}
+
+static bool run_links(struct read_job *job, struct store *store)
+{
+    struct sharing_call *c = container_of(job, struct sharing_call, read);
+    const struct principal wide = {.tenant = c->who->tenant, .tenant_wide = true};
+    struct session_row *row = NULL;
+    struct link_row *links = NULL;
+
+    if (!store_session_by_id(store, &wide, c->share.session_id, c->mem, &row, &job->err))
+        return false;
+    if (!row)
+        return true;
+    c->row = row;
+    const struct principal owner = {.tenant = row->tenant, .owner = row->owner};
+    if (!store_links_of(store, &owner, row->id, c->mem, &links, &c->n_links, &job->err))
+        return false;
+    c->links = links;
+    return true;
+}
+
+/* It has joined, whatever the read for its answer says. */
+static void on_links(struct read_job *job)
+{
+    sharing_finish(container_of(job, struct sharing_call, read));
+}
+
+static void answer(struct sharing_call *c)
+{
+    sharing_read(c, run_links, on_links);
+}
+
+static void on_polled(void *arg)
+{
+    struct sharing_call *c = arg;
+
+    loop_timer_free(c->timer);
+    c->timer = NULL;
+    answer(c);
+}
+
+static void follow(struct sharing_call *c, bool is_handed_over)
+{
+    const struct sharing_config *config = &c->home->config;
+
+    if (c->carrier.p)
+        sessions_bound(config->sessions, c->who->tenant, c->who->owner, c->carrier, c->carrier_key);
+    if (is_handed_over) {
+        sessions_handed_over(config->sessions, c->who->tenant, c->share.session_id);
+        if (config->handed_over)
+            config->handed_over(config->arg, c->who->tenant, c->share.session_id);
+    }
+    if (!config->is_shared || (!c->carrier.p && !is_handed_over)) {
+        answer(c);
+        return;
+    }
+    c->timer = loop_timer_new(config->loop, on_polled, c);
+    loop_timer_start(c->timer, POLLED_MS, 0);
+}
+
+static bool hands_over(const struct sharing_call *c)
+{
+    return c->share.may == SHARE_HAND_OVER && !str_eq(c->row->owner, c->who->owner);
+}
+
+static void on_joined(struct write_job *job)
+{
+    struct sharing_call *c = container_of(job, struct sharing_call, write);
+    const char *why;
+
+    if (is_refusal(c, &why)) {
+        refuse(c, why);
+        return;
+    }
+    if (!job->ok) {
+        c->err = job->err;
+        sharing_finish(c);
+        return;
+    }
+    log_info(hands_over(c) ? "a session was handed over" : "a session was joined",
+             LS("session", c->share.session_id), LS("share", c->share.id),
+             LS("owner", c->who->owner));
+    c->share.grantee = c->who->owner;
+    follow(c, hands_over(c));
+}
+
+static void join(struct sharing_call *c)
+{
+    c->share = *c->found;
+    c->join = (struct share_join){
+        .id = c->share.id,
+        .session_id = c->share.session_id,
+        .at_ms = clock_life_ms(),
+        .client = c->client,
+        .carrier = c->carrier,
+        .carrier_key = c->carrier_key,
+    };
+    sharing_note(c, hands_over(c) ? "session/hand_over" : "session/join", "ok",
+                 arena_printf(c->mem, "share %.*s by %.*s, may %s%s%.*s", STR_ARG(c->share.id),
+                              STR_ARG(c->who->owner), share_may_names[c->share.may],
+                              hands_over(c) ? ", from " : "",
+                              STR_ARG(hands_over(c) ? c->row->owner : STR(""))));
+    c->ops[0] = op_share_join(c->who, &c->join);
+    c->ops[0].required = true;
+    c->ops[1] = (struct store_op){.kind = OP_EVENT_APPEND, .who = c->who, .event = &c->event};
+    sharing_write(c, 2, on_joined);
+}
+
+static void on_found(struct read_job *job)
+{
+    struct sharing_call *c = container_of(job, struct sharing_call, read);
+
+    if (job->ok) {
+        if (c->found->may == SHARE_READ) { /* nothing can be called in it */
+            c->carrier = STR_NONE;
+            c->carrier_key = STR_NONE;
+        }
+        join(c);
+        return;
+    }
+    c->err = job->err;
+    if (c->code.p && job->err.code == ERR_NOT_FOUND)
+        refuse(c, "not known");
+    else
+        sharing_finish(c);
+}
+
+void sharing_join(struct sharing *s, struct sharing_call *c)
+{
+    c->home = s;
+    c->err = (struct error){.code = ERR_NONE};
+    c->row = NULL;
+    c->found = NULL;
+    c->links = NULL;
+    c->n_links = 0;
+    if (throttle_allows(s->wrong, thrower(c), clock_mono_ms())) {
+        sharing_read(c, run_find, on_found);
+        return;
+    }
+    error_set(&c->err, ERR_LIMIT, "Too many codes were wrong; try again in a minute.");
+    sharing_finish_soon(c);
+}

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared sessions: who may go on in one, by a code or by name; what a share does not lend; and what is on record."""
+import json
+import sqlite3
+
+import pytest
+
+import keys
+from harness import Client
+from rest import Rest, refused
+
+SETTINGS = {'auth': 'required'}
+
+
+class World:
+    """One Holdfast with a stateful stdio server, and three owners of one tenant and a stranger."""
+
+    def __init__(self, holdfast, database, stdio_server, **settings):
+        entry, self.record = stdio_server('up', **settings)
+        self.hf = holdfast({'up': entry}, SETTINGS, env=database)
+        self.keys = {name: keys.create(self.hf, '--role', 'member', '--name', name) for name in ('ann', 'bob', 'eve')}
+        self.keys['root'] = keys.create(self.hf, '--role', 'admin', '--name', 'root')
+        self.keys['far'] = keys.create(self.hf, '--role', 'admin', '--tenant', 'rival', '--name', 'far')
+
+    def rest(self, who):
+        return Rest(self.hf, self.keys[who].headers)
+
+    def client(self, who, era='legacy', name='e2e', path='/mcp'):
+        headers = dict(self.keys[who].headers)
+        if era == 'legacy':
+            return Client(self.hf, path, headers=headers).connect(name=name)
+        client = Client(self.hf, path, modern=True, headers=headers)
+        client.envelope['io.modelcontextprotocol/clientInfo'] = {'name': name, 'version': '1'}
+        return client
+
+    def session(self, who, **body):
+        reply = self.rest(who).post('/sessions', {'edge_mcp_id': 'e', **body})
+        assert reply.status == 201, reply
+        return reply.json()['session_id']
+
+    def share(self, who, session, expect=201, **body):
+        reply = self.rest(who).post(f'/sessions/{session}/shares', body)
+        assert reply.status == expect, reply
+        return reply.json()
+
+    def events(self, method, who='root'):
+        found = self.rest(who).get('/audit/events?limit=200').json()['events']
+        return [e for e in found if e.get('method') == method]
+
+
+@pytest.fixture
+def world(holdfast, database, stdio_server):
+    return World(holdfast, database, stdio_server, handles='never')
+
+
+def call(client, tool, arguments=None, session=None):
+    """A call in the session that is named, if one is: by a header, or in _meta as modern clients do."""
+    if not session:
+        return client.call(tool, arguments)
+    if client.modern:
+        return client.call(tool, arguments, meta={'session_id': session})
+    return client.call(tool, arguments, headers={'Mcp-Session-Id': session})
+
+
+def counted(client, session=None):
+    """The next count of the server's process."""
+    reply = call(client, 'up__counter', session=session)
+    assert not reply.result.get('isError'), reply
+    return int(reply.text)
+
+
+def says(reply, text):
+    assert reply.result.get('isError') and text in reply.text, reply
+    return True
+
+
+def joined(client, code):
+    reply = client.call('session__join', {'code': code})
+    assert not reply.result.get('isError'), reply
+    return reply.result['structuredContent']
+
+
+@pytest.mark.parametrize('era', ['legacy', 'modern'])
+def test_sharing__a_code_lets_another_owner_go_on_in_the_session_and_a_revoked_one_does_not(world, era):
+    ann, bob = world.client('ann'), world.client('bob', era)
+    assert [counted(ann), counted(ann)] == [1, 2]
+    made = ann.call('session__share', {}).result['structuredContent']
+    assert made['code'].startswith('hf-share-') and len(made['code']) == 35
+    assert counted(bob) == 1, 'a session of its own'
+    found = joined(bob, made['code'])
+    assert found['session_id'] == made['session_id'] and 'up' in found['servers'] and found['may'] == 'use'
+    assert [counted(bob), counted(ann), counted(bob)] == [3, 4, 5]
+    shares = world.rest('ann').get(f"/sessions/{made['session_id']}/shares").json()['shares']
+    assert [(s['status'], s['by_code']) for s in shares] == [('live', True)] and 'code' not in shares[0]
+    assert world.rest('ann').delete(f"/sessions/{made['session_id']}/shares/{made['share_id']}").status == 200
+    says(bob.call('up__counter'), 'revoked')
+    assert counted(bob) == 2, 'its own session again'
+    assert counted(ann) == 6
+
+
+@pytest.mark.parametrize('era', ['legacy', 'modern'])
+def test_sharing__two_clients_of_one_owner_go_on_in_one_session(world, era):
+    one, two = world.client('ann', name='claude'), world.client('ann', era, name='cursor')
+    assert [counted(one), counted(one)] == [1, 2]
+    code = one.call('session__share').result['structuredContent']['code']
+    joined(two, code)
+    assert [counted(two), counted(one)] == [3, 4]
+    world.hf.restart(kill=True)
+    assert counted(two) == 1 and counted(one) == 2, 'the process is a new one, and still the same for both'
+
+
+def test_sharing__a_user_named_by_the_owner_names_the_session(world):
+    session = world.session('ann')
+    ann, bob = world.client('ann', 'modern'), world.client('bob')
+    assert counted(ann, session) == 1
+    refused(world.rest('bob').get(f'/sessions/{session}'), 404, 'session_not_found')
+    share = world.share('ann', session, grantee={'client': 'bob'}, may='use')
+    assert share['status'] == 'live' and 'code' not in share
+    assert world.rest('bob').get(f'/sessions/{session}').json()['session_id'] == session
+    assert counted(bob, session) == 2
+    assert bob.call('session__context_update', {'context': {'a': 1}, 'session_id': session}).result['structuredContent']['context'] == {'a': 1}
+    assert world.rest('ann').get(f'/sessions/{session}/context').json() == {'a': 1}
+    assert world.rest('ann').delete(f"/sessions/{session}/shares/{share['id']}").status == 200
+    assert bob.call('up__counter', headers={'Mcp-Session-Id': session}).status == 404
+    refused(world.rest('bob').get(f'/sessions/{session}'), 404, 'session_not_found')
+    assert counted(ann, session) == 3
+
+
+def test_sharing__read_shows_the_session_and_calls_nothing(world):
+    session = world.session('ann')
+    ann, bob = world.client('ann', 'modern'), world.client('bob', 'modern')
+    assert counted(ann, session) == 1
+    world.share('ann', session, grantee={'client': 'bob'}, may='read')
+    api = world.rest('bob')
+    assert api.get(f'/sessions/{session}').status == api.get(f'/sessions/{session}/context').status == 200
+    assert [e['tool_name'] for e in api.get(f'/sessions/{session}/tools').json()['executions']] == ['counter']
+    assert b'counter' in world.hf.request('GET', f'/api/v1/sessions/{session}/export', world.keys['bob'].headers).body
+    for reply in (api.put(f'/sessions/{session}/context', {'a': 1}), api.delete(f'/sessions/{session}'),
+                  api.post(f'/sessions/{session}/refresh', {'ttl': 60}), api.get(f'/sessions/{session}/shares'),
+                  api.post(f'/sessions/{session}/shares', {}), api.post(f'/sessions/{session}/tools', {'tool_name': 'x'})):
+        refused(reply, 404, 'session_not_found')
+    says(bob.call('session__context_get', {'session_id': session}), 'reading')
+    assert counted(ann, session) == 2
+
+
+def test_sharing__a_stolen_or_reused_or_wrong_or_foreign_or_expired_code_is_refused_and_recorded(world):
+    session = world.session('ann')
+    bob, eve = world.rest('bob'), world.rest('eve')
+    code = world.share('ann', session)['code']
+    assert bob.post('/sessions/join', {'code': ' ' + code.upper() + ' '}).json()['session']['session_id'] == session
+    refused(eve.post('/sessions/join', {'code': code}), 409, 'conflict')
+    refused(bob.post('/sessions/join', {'code': code}), 409, 'conflict')
+    unknown = eve.post('/sessions/join', {'code': 'hf-share-' + 'a' * 26})
+    refused(unknown, 404, 'not_found')
+    fresh = world.share('ann', session)
+    foreign = world.rest('far').post('/sessions/join', {'code': fresh['code']})
+    assert foreign.status == 404 and unknown.json()['detail'] == foreign.json()['detail']
+    assert world.rest('ann').delete(f"/sessions/{session}/shares/{fresh['id']}").status == 200
+    refused(eve.post('/sessions/join', {'code': fresh['code']}), 403, 'denied')
+    late = world.share('ann', session, expires='1ms')['code']
+    refused(eve.post('/sessions/join', {'code': late}), 403, 'denied')
+    reasons = sorted(e['error'].rpartition(': ')[2] for e in world.events('session/join') if e['outcome'] == 'refused')
+    assert reasons == ['expired', 'not known', 'revoked', 'used before', 'used before']
+    assert [e['outcome'] for e in world.events('session/join', 'far')] == ['refused']
+    everything = json.dumps(world.rest('root').get('/audit/events?limit=200').json())
+    assert code not in everything and fresh['code'] not in everything
+
+
+def test_sharing__wrong_codes_are_limited_by_caller(world):
+    eve, answers = world.rest('eve'), set()
+    for _ in range(130):
+        answers.add(eve.post('/sessions/join', {'code': 'hf-share-' + 'a' * 26}).status)
+    assert answers == {404, 429}
+    code = world.share('ann', world.session('ann'))['code']
+    assert world.rest('bob').post('/sessions/join', {'code': code}).status == 200
+
+
+def test_sharing__a_foreign_session_looks_unknown(world):
+    session = world.session('ann')
+    eve = world.rest('eve')
+    paths = [('POST', '/shares'), ('GET', '/shares'), ('DELETE', '/shares/01a1dfe0-6fbb-7000-b849-e51ac02e5f37')]
+    for method, path in paths:
+        theirs = eve.request(method, f'/sessions/{session}{path}', {} if method == 'POST' else None)
+        nobodys = eve.request(method, f'/sessions/nobodys-session-1{path}', {} if method == 'POST' else None)
+        assert theirs.status == nobodys.status == 404 and theirs.json()['detail'] == nobodys.json()['detail']
+    refused(eve.post('/sessions/join', {'session': session}), 404, 'session_not_found')
+
+
+def test_sharing__handing_over_moves_the_session_and_the_former_owner_loses_it(world):
+    ann, bob = world.client('ann'), world.client('bob')
+    assert [counted(ann), counted(ann)] == [1, 2]
+    made = ann.call('session__share', {'may': 'hand_over'}).result['structuredContent']
+    session = made['session_id']
+    assert joined(bob, made['code'])['may'] == 'hand_over'
+    assert counted(bob) == 3
+    says(ann.call('up__counter'), 'handed over')
+    assert counted(ann) == 1, 'a new session of her own'
+    assert counted(bob) == 4
+    refused(world.rest('ann').get(f'/sessions/{session}'), 404, 'session_not_found')
+    assert world.rest('bob').get(f'/sessions/{session}').status == 200
+    assert len(world.events('session/hand_over')) == 1
+    world.hf.restart(kill=False)
+    assert [counted(bob), counted(ann)] == [1, 1]
+
+
+def test_sharing__an_administrator_shares_any_session_of_the_tenant_and_no_other(world):
+    session = world.session('ann')
+    assert world.share('root', session, grantee={'client': 'bob'})['status'] == 'live'
+    world.share('far', session, expect=404)
+    refused(world.rest('ann').post(f'/sessions/{session}/shares', {'grantee': {'client': 'far'}}), 404, 'not_found')
+    refused(world.rest('ann').post(f'/sessions/{session}/shares', {'grantee': {'client': 'ann'}}), 400, 'bad_input')
+    refused(world.rest('ann').post(f'/sessions/{session}/shares', {'grantee': {'user': 'nobody'}}), 404, 'not_found')
+
+
+def test_sharing__a_session_has_32_live_shares_and_not_33(world):
+    session = world.session('ann')
+    made = [world.share('ann', session) for _ in range(32)]
+    refused(world.rest('ann').post(f'/sessions/{session}/shares', {}), 429, 'limit')
+    assert world.rest('ann').delete(f"/sessions/{session}/shares/{made[0]['id']}").status == 200
+    world.share('ann', session)
+
+
+def test_sharing__the_scopes_of_the_caller_hold_in_a_shared_session(holdfast, database, stdio_server):
+    world = World(holdfast, database, stdio_server, handles='never')
+    world.keys['narrow'] = keys.create(world.hf, '--role', 'member', '--name', 'narrow', '--tool', 'up__echo', '--server', 'up')
+    session = world.session('ann')
+    world.share('ann', session, grantee={'client': 'narrow'})
+    client = world.client('narrow', 'modern')
+    assert call(client, 'up__echo', {'text': 'x'}, session).text == 'x'
+    reply = call(client, 'up__counter', None, session)
+    assert (reply.json or {}).get('error') or reply.result.get('isError'), reply
