@@ -323,7 +323,7 @@ void gateway_add_routes(struct gateway *g)
         .is_shared = storage_is_shared(g->storage),
         .node = storage_writer(g->storage)->node,
     };
-    g->sinks = sinks_new(&sinks);
+    g->sinks = g->api.sinks = sinks_new(&sinks);
     sinks_apply(g->sinks, sv->front->config);
 }
 

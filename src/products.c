@@ -15,6 +15,7 @@
 #include "retention/store/family.h"
 #include "session/share_api/share_api.h"
 #include "session/share_store/family.h"
+#include "sinks/api/sinks_api.h"
 #include "sinks/store/family.h"
 #include "templates/api/templates.h"
 #include "templates/store/family.h"
@@ -33,6 +34,7 @@ void products_register(void)
     api_add(&docs_api);
     api_add(&templates_api);
     api_add(&holds_api);
+    api_add(&sinks_api);
     api_add(&exports_api);
     api_add(&replay_api);
     api_add(&share_api);

@@ -33,6 +33,7 @@ static const struct api_tag tags[] = {
     {"/v1/system", "Administration", NULL},
     {"/v1/servers", "Administration", NULL},
     {"/v1/tools", "Administration", NULL},
+    {"/v1/sinks", "Administration", NULL},
     {"/context", "Contexts", "The context document of a session, shared by all of its clients."},
     {"/tools", "Executions", "Executions of tools."},
     {"/executions", "Executions", NULL},

@@ -24,6 +24,7 @@ struct api_services {
     struct audit *audit;
     struct replays *replays;       /* NULL inside of a command */
     struct traces *traces;         /* NULL inside of a command */
+    struct sinks *sinks;           /* NULL inside of a command */
     struct export_key *export_key; /* signs exported sessions; NULL: they are not signed */
     unsigned exports;              /* under way */
     /* Why there is no keyring, in a command that changes things; unused otherwise. */

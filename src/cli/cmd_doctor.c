@@ -25,6 +25,7 @@ const struct doctor_check doctor_checks[] = {
     {"servers", "state, protocol version and start time of each server", doctor_servers},
     {"eras", "a handshake with each server in both protocol eras, and the time that each took",
      doctor_eras},
+    {"sinks", "whether each sink delivers, and its last error", doctor_sinks},
     {"sessions", "how clients name their sessions (carriers), and the _meta keys that they send",
      doctor_sessions},
     {"clients", "configuration files of MCP clients, and whether their entries lead to Holdfast",

@@ -71,6 +71,8 @@ void doctor_eras(struct doctor *d); /* says what the trial found */
 /* doctor_seen.c: what is on record */
 void doctor_sessions(struct doctor *d);
 void doctor_clients_seen(struct doctor *d);
+/* doctor_sinks.c */
+void doctor_sinks(struct doctor *d);
 /* doctor_clients.c */
 void doctor_clients(struct doctor *d);
 /* doctor_network.c */

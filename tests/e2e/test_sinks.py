@@ -17,6 +17,7 @@ import time
 
 import pytest
 
+from commands import control, run
 from harness import BINARY, wait_for
 from postgres import shared_keys
 from receiver import Receiver
@@ -231,6 +232,26 @@ def test_dead_and_slow_receivers__do_not_touch_a_call(holdfast, receiver):
     hf.restart(kill=False)
     call(hf, 3)
     wait_for(lambda: complete(posted(to), hf), 'every event', 60)
+
+
+@pytest.mark.parametrize('auth', ('none', 'required'))
+def test_dead_receiver__is_seen(holdfast, tmp_path, auth):
+    dead = {'name': 'dead', 'type': 'webhook', 'url': 'http://127.0.0.1:9/', 'from': 'start'}
+    hf = holdfast(settings={'sinks': [file_sink(tmp_path / 'lines'), dead], 'auth': auth})
+    ready = lambda: json.loads(hf.get('/readyz').body)
+    if auth == 'required':
+        wait_for(lambda: ready()['sinks'] == {'starting': 0, 'standby': 0, 'sending': 2, 'failing': 0}, 'both to send')
+        return
+    call(hf, 2)
+    wait_for(lambda: ready()['sinks']['dead']['state'] == 'failing' and ready()['sinks']['lines']['state'] == 'sending', 'the states')
+    assert ready()['status'] == 'ready' and ready()['sinks']['dead']['reason'] and 'reason' not in ready()['sinks']['lines']
+    wait_for(lambda: metric(hf, 'lag_seconds', 'dead') >= 1, 'the lag')
+    assert hf.get('/api/v1/sinks').status == 403
+    listed = control(hf, '/api/v1/sinks').json()['sinks']
+    assert [(s['name'], s['receiver'], s['state']) for s in listed] == [('lines', 'file', 'sending'), ('dead', 'webhook', 'failing')]
+    assert listed[1]['failures'] >= 1 and listed[1]['lag_ms'] >= 1000 and listed[0]['last_delivery_at']
+    found = [f for f in json.loads(run(hf, 'doctor', '--no-trial', '--json', '--config', hf.config_file).stdout)['findings'] if f['check'] == 'sinks']
+    assert [f['level'] for f in found] == ['ok', 'warning'] and 'the webhook sink dead' in found[1]['what'], found
 
 
 def test_filters__choose_what_is_sent(holdfast, tmp_path):
