@@ -112,8 +112,8 @@ const struct api_param account_login_params[] = {
     {                                                                                              \
         .name = (NAME), .in = "query", .type = "string", .max = 1000, .help = (HELP)               \
     }
-static const char *const event_kinds[] = {"intent",  "outcome", "note",   "anchor", "writer",
-                                          "session", "system",  "record", NULL};
+static const char *const event_kinds[] = {"intent",  "outcome", "note",   "anchor",   "writer",
+                                          "session", "system",  "record", "imported", NULL};
 static const char *const orders[] = {"oldest", "newest", NULL};
 static const char *const flags[] = {"0", "1", NULL};
 const struct api_param events_params[] = {
@@ -563,6 +563,8 @@ const struct api_member event_members[] = {
     {"client", TEXT, NULL, false, NULL, NULL, "Name that the client gives itself."},
     {"request_len", "integer", NULL, false, NULL, NULL,
      "On an outcome and a record: size of the arguments in bytes."},
+    {"origin", TEXT, NULL, false, NULL, NULL,
+     "On an imported call: JSON with what its origin recorded besides."},
     {"body_len", "integer", NULL, true, NULL, NULL,
      "Size of the body in bytes; -1 if there is none."},
     {"body_sha", "string", NULL, false, NULL, NULL, "Digest of the whole body."},

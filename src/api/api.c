@@ -252,9 +252,21 @@ static bool read_body(struct api_call *c)
     return false;
 }
 
+/* A body that the operation reads itself. */
+static bool takes_body(struct api_call *c)
+{
+    struct str type = http_header_get(c->http->head, STR("content-type"));
+
+    if (!c->op->takes ||
+        (http_header_count(c->http->head, STR("content-type")) == 1 && type_is(type, c->op->takes)))
+        return true;
+    api_refuse(c, ERR_MEDIA_TYPE, "send Content-Type: %s", c->op->takes);
+    return false;
+}
+
 static void begin(struct api_call *c)
 {
-    if (read_body(c))
+    if (takes_body(c) && read_body(c))
         c->op->run(c);
 }
 

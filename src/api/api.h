@@ -107,6 +107,7 @@ struct api_operation {
     const char *summary;
     const struct api_param *params;
     const struct api_body *body;      /* NULL: no body is read */
+    const char *takes;                /* media type of a body that is not JSON; NULL: none */
     const struct api_answer *answers; /* in addition to api_common_answers */
 };
 /* A part of the interface that another folder adds. */

@@ -227,6 +227,26 @@ static void write_body(struct js_writer *w, const struct api_body *body)
     js_object_end(w);
 }
 
+static void write_taken(struct js_writer *w, const char *type)
+{
+    if (!type)
+        return;
+    js_key(w, STR("requestBody"));
+    js_object(w);
+    js_kv_bool(w, "required", true);
+    js_key(w, STR("content"));
+    js_object(w);
+    js_key(w, str_of(type));
+    js_object(w);
+    js_key(w, STR("schema"));
+    js_object(w);
+    js_kv_string(w, "type", STR("string"));
+    js_object_end(w);
+    js_object_end(w);
+    js_object_end(w);
+    js_object_end(w);
+}
+
 static void write_roles(struct js_writer *w, const struct api_operation *op)
 {
     js_key(w, STR("x-roles"));
@@ -283,6 +303,7 @@ static void write_operation(struct js_writer *w, const struct api_operation *op)
         write_scopes(w);
     write_params(w, op->params);
     write_body(w, op->body);
+    write_taken(w, op->takes);
     js_key(w, STR("responses"));
     openapi_answers(w, op);
     js_object_end(w);

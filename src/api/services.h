@@ -26,7 +26,7 @@ struct api_services {
     struct traces *traces;         /* NULL inside of a command */
     struct sinks *sinks;           /* NULL inside of a command */
     struct export_key *export_key; /* signs exported sessions; NULL: they are not signed */
-    unsigned exports;              /* under way */
+    unsigned exports, imports;     /* under way */
     /* Why there is no keyring, in a command that changes things; unused otherwise. */
     struct error keyring_err;
     /* A secret of the configuration was set or removed; NULL: nobody uses them here. */

@@ -143,6 +143,10 @@ struct reported_execution {
     struct str error;             /* absent: the execution succeeded */
     int64_t duration_ms, tokens;  /* >= 0 */
 };
+/* The bytes to store for a body or, if it is not JSON, for a text, that came from elsewhere whole:
+ * not cut.  On the write lane, in the `prepare` of a job; valid until the next use. */
+struct str audit_redact(struct audit *a, struct str bytes, bool is_json);
+
 struct audit_record_what {
     const struct principal *who;
     const struct session_row *session; /* id, tenant, owner, client_name */

@@ -345,7 +345,8 @@ static bool number_event(struct chain *c, struct store *store, struct event_row 
     struct head *h = touch(c, e->tenant);
     e->id = h->new_id = event_id_make(c->writer, ++c->new_count);
     e->seq = ++h->new_seq;
-    if (e->kind == EVENT_INTENT || e->kind == EVENT_NOTE || e->kind == EVENT_RECORD)
+    if (e->kind == EVENT_INTENT || e->kind == EVENT_NOTE || e->kind == EVENT_RECORD ||
+        e->kind == EVENT_IMPORT)
         e->exec = e->id;
     if (e->kind == EVENT_ANCHOR)
         c->anchoring = true;

@@ -14,7 +14,7 @@
 static const char *const kind_names[] = {
     [EVENT_INTENT] = "intent", [EVENT_OUTCOME] = "outcome", [EVENT_NOTE] = "note",
     [EVENT_ANCHOR] = "anchor", [EVENT_WRITER] = "writer",   [EVENT_SESSION] = "session",
-    [EVENT_SYSTEM] = "system", [EVENT_RECORD] = "record",
+    [EVENT_SYSTEM] = "system", [EVENT_RECORD] = "record",   [EVENT_IMPORT] = "imported",
 };
 
 enum field_type { FIELD_ID, FIELD_INT, FIELD_COUNT, FIELD_KIND, FIELD_TEXT, FIELD_DIGEST };
@@ -47,6 +47,7 @@ static const struct field {
     {"tool_id", FIELD_TEXT, ROW(tool_id)},
     {"client", FIELD_TEXT, ROW(client)},
     {"request_len", FIELD_COUNT, ROW(request_len)},
+    {"origin", FIELD_TEXT, ROW(origin)},
     {"body_len", FIELD_INT, ROW(body_len)},
     {"body_sha", FIELD_DIGEST, ROW(body_sha)},
     {"body", FIELD_TEXT, ROW(body)},

@@ -47,9 +47,10 @@ static void remember_outcome(struct join *j, const struct event_row *e)
 
 static void copy_texts(struct event_row *e, struct arena *mem)
 {
-    struct str *const texts[] = {
-        &e->tenant, &e->owner, &e->session_id, &e->transport, &e->carrier, &e->server, &e->method,
-        &e->tool,   &e->era,   &e->outcome,    &e->error,     &e->tool_id, &e->client, &e->body};
+    struct str *const texts[] = {&e->tenant,  &e->owner,   &e->session_id, &e->transport,
+                                 &e->carrier, &e->server,  &e->method,     &e->tool,
+                                 &e->era,     &e->outcome, &e->error,      &e->tool_id,
+                                 &e->client,  &e->origin,  &e->body};
     for (size_t i = 0; i < countof(texts); i++)
         *texts[i] = arena_dup(mem, *texts[i]);
 }

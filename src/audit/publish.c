@@ -126,7 +126,7 @@ static void copy_row(struct event_row *to, const struct event_row *from, struct 
     struct str *const texts[] = {&to->tenant,  &to->owner,   &to->session_id, &to->transport,
                                  &to->carrier, &to->server,  &to->method,     &to->tool,
                                  &to->era,     &to->outcome, &to->error,      &to->tool_id,
-                                 &to->client,  &to->body};
+                                 &to->client,  &to->origin,  &to->body};
     for (size_t i = 0; i < countof(texts); i++)
         *texts[i] = arena_dup(mem, *texts[i]);
     to->record = STR_NONE;

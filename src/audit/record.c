@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #define ERROR_MAX 1024
+#define WHOLE_MAX ((size_t)64 << 20) /* no body is cut */
 
 struct reported_event {
     struct event_row event;
@@ -43,6 +44,12 @@ static struct str body_of(struct buf *out, struct str arguments, struct str resu
         return STR_NONE;
     buf_addc(out, '}');
     return buf_str(out);
+}
+
+struct str audit_redact(struct audit *a, struct str bytes, bool is_json)
+{
+    return is_json ? redact_body(a->redactor, NULL, bytes, true, WHOLE_MAX)
+                   : redact_text(a->redactor, NULL, bytes);
 }
 
 static bool is_same(struct str a, struct str b)

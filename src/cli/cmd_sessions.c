@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast sessions list|show|watch|end|export|replay: a client of /api/v1/sessions and, for the calls of a
+/* holdfast sessions list|show|watch|end|export|import|replay: a client of /api/v1/sessions and, for the calls of a
  * session, of /api/v1/audit/executions. */
 #include "cli/cli.h"
 
@@ -11,6 +11,7 @@
 #include "cli/confirm.h"
 #include "cli/inventory.h"
 #include "cli/sessions_export.h"
+#include "cli/sessions_import.h"
 #include "cli/sessions_list.h"
 #include "cli/sessions_replay.h"
 #include "cli/sessions_serve.h"
@@ -306,6 +307,18 @@ static bool run_export(struct sessions_cmd *c, struct error *err)
     return sessions_export(&e, err);
 }
 
+/* import */
+
+static bool run_import(struct sessions_cmd *c, struct error *err)
+{
+    const struct sessions_import i = {.cli = c->cli,
+                                      .control = c->from.control,
+                                      .file = c->cli->args[1],
+                                      .tenant = c->tenant,
+                                      .json = c->json};
+    return sessions_import(&i, err);
+}
+
 /* replay */
 
 /* The session_id of the session of the argument.  Only those who may read every session find one by
@@ -410,6 +423,13 @@ static const struct sessions_verb verbs[] = {
      true,
      {"--format", "-o", "--since", "--until", "--tenant", "--utc", "--data", "--url"},
      run_export},
+    {"import",
+     1,
+     SOURCE_CHANGES,
+     false,
+     false,
+     {"--key", "--again", "--as-recorded", "--tenant", "--data", "--url", "--json"},
+     run_import},
     {"replay",
      1,
      SOURCE_READS,
@@ -455,14 +475,15 @@ int cmd_sessions(struct cli *cli)
         for (size_t i = 0; i < countof(verbs); i++)
             cli_nearest_offer(&near, verbs[i].name);
         return cli_unknown_verb(cli, &near,
-                                "sessions needs one of list, show ID, watch, end ID, export ID or "
-                                "replay ID");
+                                "sessions needs one of list, show ID, watch, end ID, export ID, "
+                                "import FILE or replay ID");
     }
     if (cli->n_args != 1 + v->n_args && !(v->may_omit_arg && cli->n_args == v->n_args))
         return cli_usage(cli,
-                         v->n_args ? "sessions %s takes one session: its session_id, its id, or "
-                                     "the beginning of one; see holdfast sessions list"
-                                   : "sessions %s takes flags only",
+                         v->run == run_import ? "sessions %s takes one file, or - for its input"
+                         : v->n_args ? "sessions %s takes one session: its session_id, its id, or "
+                                       "the beginning of one; see holdfast sessions list"
+                                     : "sessions %s takes flags only",
                          v->name);
     const char *flag = cli_flag_beyond(cli, v->flags, countof(v->flags));
     if (flag)

@@ -304,6 +304,11 @@ static const struct cli_flag sessions_flags[] = {
      "all sessions that were used since then: 30m, 2d, 2026-11-17, \"2026-11-17 14:00\", today or "
      "yesterday (export, instead of ID)"},
     {"--until", "TIME", "of these, the sessions that began before then (export)"},
+    {"--key", "KEY",
+     "public key that must have signed the file: \"key\" in the first line of an export (import)"},
+    {"--as-recorded", NULL,
+     "keep secrets in the bodies of a complete record; for administrators (import)"},
+    {"--again", NULL, "make a further session if the file was imported before (import)"},
     UTC_FLAG,
     DATA_FLAG,
     URL_FLAGS,
@@ -525,13 +530,13 @@ static const struct cli_command own[] = {
         .name = "sessions",
         .group = "Look",
         .usage = "list | show ID | watch | end ID [--reason TEXT] [--yes] | export (ID | --since "
-                 "TIME) [--format jsonl|md|csv] [-o FILE] | replay ID [--against SERVER] "
-                 "[--diff | --serve]",
+                 "TIME) [--format jsonl|md|csv] [-o FILE] | import FILE [--key KEY] | replay ID "
+                 "[--against SERVER] [--diff | --serve]",
         .summary =
             "List the sessions of clients, show one with its newest calls, watch them, end "
-            "or export one, or send its recorded calls again and compare the results. Replay "
-            "exits with 0 if all results are the same, else with 1. With --serve the recording "
-            "stands in for its servers.",
+            "or export one, import those of a file, or send its recorded calls again and compare "
+            "the results. Replay exits with 0 if all results are the same, else with 1. With "
+            "--serve the recording stands in for its servers.",
         .examples = {"holdfast sessions list --client claude-code",
                      "holdfast sessions replay ses_Heefe51k --diff"},
         .flags = sessions_flags,

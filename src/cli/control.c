@@ -283,10 +283,14 @@ static struct str request_of(const struct control *c, const struct control_reque
                             ? STR("")
                             : arena_printf(mem, "Content-Length: %zu\r\n", r->body.n);
 
+    struct str type = r->body.n ? arena_printf(mem, "Content-Type: %s\r\n",
+                                               r->type ? r->type : "application/json")
+                                : STR("");
+
     return arena_printf(
-        mem, "%s %.*s HTTP/1.1\r\nHost: %s\r\n%.*s%.*s%s%.*sConnection: close\r\n\r\n%.*s",
-        r->method, STR_ARG(r->path), c->host, STR_ARG(key), STR_ARG(r->headers),
-        r->body.n ? "Content-Type: application/json\r\n" : "", STR_ARG(length), STR_ARG(r->body));
+        mem, "%s %.*s HTTP/1.1\r\nHost: %s\r\n%.*s%.*s%.*s%.*sConnection: close\r\n\r\n%.*s",
+        r->method, STR_ARG(r->path), c->host, STR_ARG(key), STR_ARG(r->headers), STR_ARG(type),
+        STR_ARG(length), STR_ARG(r->body));
 }
 
 bool control_get(void *c, struct str path, struct arena *mem, struct str *ret_body,

@@ -30,6 +30,7 @@ must_check bool control_ask(struct control *c, const char *method, struct str pa
 struct control_request {
     const char *method;
     struct str path, headers, body; /* absent: none */
+    const char *type;               /* of the body; NULL: JSON */
 };
 must_check bool control_send(struct control *c, const struct control_request *r, struct arena *mem,
                              struct str *ret_body, struct error *err);

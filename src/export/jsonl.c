@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exported sessions as lines of JSON.  A body is written with its own bytes: as a JSON value when it
- * fits into a line, else as a text, else in base64. */
+/* Exported sessions as lines of JSON.  A body is written with its own bytes
+ * (recording/bytes.h). */
 #include "export/line.h"
 
 #include "audit/event_id.h"
 #include "base/clock.h"
-#include "base/utf8.h"
-#include "crypto/base64.h"
 #include "crypto/hash.h"
 #include "export/origin.h"
 #include "export/sign.h"
-#include "json/read.h"
 #include "json/write.h"
+#include "recording/bytes.h"
+#include "session/setup.h"
 
 #include <stdio.h>
-
-/* A text may be this much longer than base64, because people can read it. */
-#define TEXT_GRACE 4096
 
 void export_line_end(struct export_chain *chain, struct buf *out, size_t from)
 {
@@ -51,65 +47,12 @@ static size_t begin_line(struct js_writer *w, struct buf *out, const char *type)
     return from;
 }
 
-/* A text as it is, also if a peer sent bytes that are not UTF-8. */
-static void kv_text(struct js_writer *w, const char *name, struct str text, struct arena *mem)
-{
-    if (!text.p || utf8_is_valid(text)) {
-        js_kv_string(w, name, text);
-        return;
-    }
-    char *hex = arena_alloc(mem, 2 * text.n + 1);
-    hex_encode(text.p, text.n, hex);
-    js_key(w, str_of(name));
-    js_object(w);
-    js_kv_string(w, "hex", str_of(hex));
-    js_object_end(w);
-}
-
 static void kv_hex(struct js_writer *w, const char *name, const uint8_t *bytes, size_t n)
 {
     char hex[2 * 64 + 1];
 
     hex_encode(bytes, n, hex);
     js_kv_string(w, name, str_n(hex, 2 * n));
-}
-
-/* Whether the bytes may stand in a line as they are: one JSON value, without a line break. */
-static bool fits_line(struct str bytes)
-{
-    struct arena *mem = arena_new(SIZE_MAX / 4);
-    struct js_doc doc;
-    bool fits = str_find(bytes, '\n') == bytes.n && str_find(bytes, '\r') == bytes.n &&
-                js_parse(bytes, &js_limits_upstream, mem, &doc, NULL);
-
-    arena_free(mem);
-    return fits;
-}
-
-/* Bytes that a text of JSON takes. */
-static size_t quoted_size(struct str bytes)
-{
-    size_t n = 2;
-
-    for (size_t i = 0; i < bytes.n; i++) {
-        unsigned char c = (unsigned char)bytes.p[i];
-        n += c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t' ? 2 : c < ' ' ? 6 : 1;
-    }
-    return n;
-}
-
-static void write_bytes(struct js_writer *w, struct str bytes, struct arena *mem)
-{
-    size_t in_base64 = 4 * ((bytes.n + 2) / 3);
-
-    if (fits_line(bytes)) {
-        js_kv_raw(w, "json", bytes);
-    } else if (utf8_is_valid(bytes) && quoted_size(bytes) <= in_base64 + TEXT_GRACE) {
-        js_kv_string(w, "text", bytes);
-    } else {
-        char *text = arena_alloc(mem, in_base64 + 1);
-        js_kv_string(w, "base64", str_n(text, base64_encode(bytes.p, bytes.n, text)));
-    }
 }
 
 static void write_body(struct js_writer *w, const char *name, const struct recorded_body *b,
@@ -125,7 +68,7 @@ static void write_body(struct js_writer *w, const char *name, const struct recor
     if (memcmp(b->sha, zero, sizeof(zero)) != 0)
         kv_hex(w, "sha256", b->sha, sizeof(b->sha));
     if (b->bytes.p)
-        write_bytes(w, b->bytes, mem);
+        recorded_bytes_write(w, b->bytes, mem);
     js_object_end(w);
 }
 
@@ -148,27 +91,34 @@ static void write_call(struct js_writer *w, const struct recorded_call *c, struc
         js_kv_int(w, "duration_us", c->duration_us);
     if (c->tokens >= 0)
         js_kv_int(w, "tokens", c->tokens);
-    kv_text(w, "owner", c->owner, mem);
-    kv_text(w, "transport", c->transport, mem);
-    kv_text(w, "carrier", c->carrier, mem);
-    kv_text(w, "client", c->client, mem);
-    kv_text(w, "server", c->server, mem);
-    kv_text(w, "method", c->method, mem);
-    kv_text(w, "tool", c->tool, mem);
-    kv_text(w, "tool_id", c->tool_id, mem);
-    kv_text(w, "era", c->era, mem);
-    kv_text(w, "outcome", c->outcome, mem);
-    kv_text(w, "error", c->error, mem);
+    recorded_text_write(w, "owner", c->owner, mem);
+    recorded_text_write(w, "transport", c->transport, mem);
+    recorded_text_write(w, "carrier", c->carrier, mem);
+    recorded_text_write(w, "client", c->client, mem);
+    recorded_text_write(w, "server", c->server, mem);
+    recorded_text_write(w, "method", c->method, mem);
+    recorded_text_write(w, "tool", c->tool, mem);
+    recorded_text_write(w, "tool_id", c->tool_id, mem);
+    recorded_text_write(w, "era", c->era, mem);
+    recorded_text_write(w, "outcome", c->outcome, mem);
+    recorded_text_write(w, "error", c->error, mem);
     write_body(w, "params", &c->params, mem);
     write_body(w, "result", &c->result, mem);
 }
 
-static void jsonl_call(struct export_writer *e, const struct recorded_call *call, struct buf *out)
+void export_write_call(struct buf *out, const struct recorded_call *call, struct arena *mem)
 {
     struct js_writer w;
-    size_t from = begin_line(&w, out, "call");
 
-    write_call(&w, call, e->scratch);
+    begin_line(&w, out, "call");
+    write_call(&w, call, mem);
+}
+
+static void jsonl_call(struct export_writer *e, const struct recorded_call *call, struct buf *out)
+{
+    size_t from = out->n;
+
+    export_write_call(out, call, e->scratch);
     export_line_end(&e->chain, out, from);
 }
 
@@ -196,6 +146,17 @@ static void kv_json(struct js_writer *w, const char *name, struct str json, stru
     js_kv_raw(w, name, str_n(copy, json.n));
 }
 
+/* Whether a client was told of a complete record is between that client and this Holdfast. */
+static struct str setup_of(const struct session_row *row, struct arena *mem)
+{
+    struct session_setup setup;
+
+    if (!row->setup.n || !session_setup_parse(row->setup, mem, &setup))
+        return STR_NONE;
+    setup.is_told = false;
+    return session_setup_write(&setup, mem);
+}
+
 static void write_session(struct js_writer *w, const struct export_session *s, struct arena *mem)
 {
     const struct session_row *row = s->row;
@@ -219,7 +180,7 @@ static void write_session(struct js_writer *w, const struct export_session *s, s
     js_kv_bool(w, "initialized", row->initialized);
     js_kv_string(w, "core_session_id", row->core_session_id);
     kv_json(w, "connection_metadata", row->connection_metadata, mem);
-    kv_json(w, "setup", row->setup, mem);
+    js_kv_raw(w, "setup", setup_of(row, mem));
     write_toolsets(w, row->toolsets);
     kv_json(w, "lineage", row->lineage, mem);
     js_kv_time(w, "created_at", o.created_ms);
@@ -231,7 +192,7 @@ static void write_session(struct js_writer *w, const struct export_session *s, s
     if (s->context.n) {
         js_key(w, STR("context"));
         js_object(w);
-        write_bytes(w, s->context, mem);
+        recorded_bytes_write(w, s->context, mem);
         js_object_end(w);
     }
     js_object_end(w);

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "export/export.h"
+#include "json/read.h"
 
 #define EXPORT_FORMAT_VERSION 1
 /* ,"chain":"<64 hex digits>"} */
@@ -25,5 +26,13 @@ void export_line_end(struct export_chain *chain, struct buf *out, size_t from);
 #define EXPORT_SIGNED_TEXT 128
 struct str export_signed_text(const struct export_chain *chain, int64_t calls,
                               char ret[EXPORT_SIGNED_TEXT]);
+
+/* The line of a call up to the comma before "chain". */
+void export_write_call(struct buf *out, const struct recorded_call *call, struct arena *mem);
+/* The members of such a line; false: one of them is not what it should be.  Members that are missing
+ * or too many are not noticed; a caller compares the line with what export_write_call() makes of
+ * *ret.  Spans are in mem, or in the document. */
+must_check bool export_parse_call(const struct js_doc *doc, struct arena *mem,
+                                  struct recorded_call *ret);
 
 #endif

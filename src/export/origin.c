@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/origin.h"
 
+#include "json/read.h"
 #include "session/lineage.h"
 
 static void take_lineage(const struct session_row *row, const struct lineage *l, struct arena *mem,
@@ -35,4 +36,26 @@ struct export_origin export_origin_of(const struct session_row *row, struct aren
     if (lineage_is(row->lineage, LINEAGE_IMPORT) && lineage_read(row->lineage, mem, &l))
         take_lineage(row, &l, mem, &o);
     return o;
+}
+
+struct str *export_origin_servers(const struct session_row *row, struct arena *mem, size_t *ret_n)
+{
+    const struct js_node *list;
+    struct str *ret = NULL;
+    struct js_doc doc;
+
+    *ret_n = 0;
+    if (!lineage_is(row->lineage, LINEAGE_IMPORT) ||
+        !js_parse(row->lineage, &js_limits_upstream, mem, &doc, NULL))
+        return NULL;
+    list = js_get(&doc, js_root(&doc), STR("servers"));
+    if (!js_type_is(list, JS_ARRAY))
+        return NULL;
+    ret = arena_alloc(mem, (doc.n + 1) * sizeof(*ret));
+    for (const struct js_node *v = js_first(&doc, list); v; v = js_next(&doc, list, v)) {
+        struct str name = js_text(&doc, v, mem);
+        if (name.n)
+            ret[(*ret_n)++] = name;
+    }
+    return ret;
 }

@@ -16,5 +16,7 @@ struct export_origin {
 };
 /* Texts are the row's, or in mem. */
 struct export_origin export_origin_of(const struct session_row *row, struct arena *mem);
+/* The servers of an imported session at its origin, as far as they are known; in mem. */
+struct str *export_origin_servers(const struct session_row *row, struct arena *mem, size_t *ret_n);
 
 #endif

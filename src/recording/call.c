@@ -3,6 +3,7 @@
 #include "recording/impl.h"
 
 #include "json/read.h"
+#include "recording/imported.h"
 
 static bool is_zero(const uint8_t sha[32])
 {
@@ -37,7 +38,7 @@ static struct recorded_body body_of(const struct event_row *e)
     return b;
 }
 
-static struct str member_of(struct str json, struct str name, struct arena *mem)
+struct str recorded_member(struct str json, struct str name, struct arena *mem)
 {
     struct arena *scratch = arena_new(SIZE_MAX / 4);
     struct str ret = STR_NONE;
@@ -67,7 +68,7 @@ static struct recorded_body part_of(const struct event_row *e, struct str part)
 
 static void split_report(const struct event_row *e, struct arena *mem, struct recorded_call *ret)
 {
-    struct str arguments = member_of(e->body, STR("arguments"), mem);
+    struct str arguments = recorded_member(e->body, STR("arguments"), mem);
 
     ret->params = part_of(e, arguments);
     ret->params.length = e->request_len > 0 ? e->request_len : -1;
@@ -75,7 +76,7 @@ static void split_report(const struct event_row *e, struct arena *mem, struct re
         ret->arguments = arguments;
         ret->params.bytes = arena_printf(mem, "{\"arguments\":%.*s}", STR_ARG(arguments));
     }
-    ret->result = part_of(e, member_of(e->body, STR("result"), mem));
+    ret->result = part_of(e, recorded_member(e->body, STR("result"), mem));
 }
 
 static void join_end(const struct event_row *end, struct recorded_call *ret)
@@ -90,6 +91,10 @@ void recorded_call_join(const struct joined *j, struct arena *mem, struct record
 {
     const struct event_row *b = j->begin;
 
+    if (b->kind == EVENT_IMPORT) {
+        imported_call_read(b, mem, ret);
+        return;
+    }
     *ret = (struct recorded_call){
         .id = b->id,
         .origin_id = b->id,
@@ -116,7 +121,7 @@ void recorded_call_join(const struct joined *j, struct arena *mem, struct record
     }
     ret->params = body_of(b);
     if (ret->params.state == RECORDED_COMPLETE || ret->params.state == RECORDED_REDACTED)
-        ret->arguments = member_of(b->body, STR("arguments"), mem);
+        ret->arguments = recorded_member(b->body, STR("arguments"), mem);
     if (j->outcome)
         ret->result = body_of(j->outcome);
 }

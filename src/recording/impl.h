@@ -12,5 +12,7 @@ struct joined {
 };
 /* call.c: everything but `number`.  Spans point into the events or into `mem`. */
 void recorded_call_join(const struct joined *j, struct arena *mem, struct recorded_call *ret);
+/* A member of a JSON object, as it is; absent: there is none.  In mem. */
+struct str recorded_member(struct str json, struct str name, struct arena *mem);
 
 #endif

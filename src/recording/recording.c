@@ -194,7 +194,8 @@ static struct event_filter filter_of(const struct recording *r)
 
 static bool is_begin(const struct event_row *e)
 {
-    return e->kind == EVENT_INTENT || e->kind == EVENT_NOTE || e->kind == EVENT_RECORD;
+    return e->kind == EVENT_INTENT || e->kind == EVENT_NOTE || e->kind == EVENT_RECORD ||
+           e->kind == EVENT_IMPORT;
 }
 
 static bool is_zero(const uint8_t sha[32])

@@ -3,11 +3,12 @@
  * no loop over field tables.
  *
  *     version, digests, kind, seq, at_ms, exec - id, parent, duration_us, body_len + 1,
- *     eleven texts as length + 1 and bytes (0: absent), [tokens, tool_id, [client, request_len,]]
- *     the digests, if any
+ *     eleven texts as length + 1 and bytes (0: absent),
+ *     [tokens, tool_id, [client, request_len, [origin,]]] the digests, if any
  *
- * Version 2 has the members in the outer brackets, version 3 also those in the inner ones.  Each is
- * written only if one of its own members is set, so that an event has only one encoding.
+ * Version 2 has the members in the outer brackets, version 3 also those inside of them, version 4
+ * all.  Each is written only if one of its own members is set, so that an event has only one
+ * encoding.
  *
  * Numbers are LEB128 of their 64 bits, in as few bytes as possible.  exec is stored as its distance
  * from id, which is short. */
@@ -16,9 +17,10 @@
 #define VERSION_PLAIN 1
 #define VERSION_REPORTED 2
 #define VERSION_CLIENT 3
+#define VERSION_ORIGIN 4
 #define VARINT_MAX 10
 #define N_NUMBERS 9
-#define N_TEXTS 13
+#define N_TEXTS 14
 
 enum digests {
     BODY_SHA = 1,
@@ -77,6 +79,8 @@ static inline char *put_sha(char *to, const uint8_t sha[32])
 
 static char version_of(const struct event_row *e)
 {
+    if (e->origin.p)
+        return VERSION_ORIGIN;
     if (e->client.p || e->request_len != 0)
         return VERSION_CLIENT;
     return e->tokens != 0 || e->tool_id.p ? VERSION_REPORTED : VERSION_PLAIN;
@@ -86,7 +90,7 @@ size_t record_room(const struct event_row *e)
 {
     return 2 + N_NUMBERS * VARINT_MAX + N_TEXTS * VARINT_MAX + e->tenant.n + e->owner.n +
            e->session_id.n + e->transport.n + e->carrier.n + e->server.n + e->method.n + e->tool.n +
-           e->era.n + e->outcome.n + e->error.n + e->tool_id.n + e->client.n + 2 * 32;
+           e->era.n + e->outcome.n + e->error.n + e->tool_id.n + e->client.n + e->origin.n + 2 * 32;
 }
 
 static inline size_t number_length(uint64_t value)
@@ -116,6 +120,8 @@ size_t record_length(const struct event_row *e)
         n += number_length((uint64_t)e->tokens) + text_length(e->tool_id);
     if (version >= VERSION_CLIENT)
         n += text_length(e->client) + number_length((uint64_t)e->request_len);
+    if (version >= VERSION_ORIGIN)
+        n += text_length(e->origin);
     return n + (digests & BODY_SHA ? 32 : 0) + (digests & STORED_SHA ? 32 : 0);
 }
 
@@ -152,6 +158,8 @@ size_t record_write(const struct event_row *e, char *to)
         to = put_text(to, e->client);
         to = put_number(to, (uint64_t)e->request_len);
     }
+    if (version >= VERSION_ORIGIN)
+        to = put_text(to, e->origin);
     if (digests & BODY_SHA)
         to = put_sha(to, e->body_sha);
     if (digests & STORED_SHA)
@@ -247,6 +255,8 @@ bool record_read(int64_t id, struct str record, struct event_row *ret)
         e.client = get_text(&r);
         e.request_len = (int64_t)get_number(&r);
     }
+    if (version >= VERSION_ORIGIN)
+        e.origin = get_text(&r);
     get_digests(&r, digests, &e);
     if (r.bad || r.p != r.end || kind > UINT32_MAX || digests != digests_of(&e) ||
         version != version_of(&e))

@@ -131,6 +131,11 @@ enum event_kind {
     /* An execution reported through REST: intent and outcome in one.  exec is the event's own id.
      * The body is {"arguments":…,"result":…}, with only the members that were reported. */
     EVENT_RECORD,
+    /* A call that another Holdfast recorded, read from a file: intent and outcome in one.  It ran
+     * elsewhere, so no fold, counter, quota or statistic of this Holdfast counts it.  exec is the
+     * event's own id, at_ms the time of the import; `origin` has the rest.  The body is
+     * {"params":…,"result":…}, see recording/imported.h. */
+    EVENT_IMPORT,
 };
 
 /* One append-only record.  The MAC covers every field but `body`; it covers the digest of `body`,
@@ -159,6 +164,7 @@ struct event_row {
     struct str tool_id;     /* UUID of a tool_configuration, as reported; else absent */
     struct str client;      /* name that the client of an execution gives itself */
     int64_t request_len;    /* on an outcome and a record: bytes of the arguments; 0: unknown */
+    struct str origin;      /* JSON: an import as its origin recorded it; else absent */
     int64_t body_len;       /* of the original bytes */
     uint8_t body_sha[32];   /* of the original bytes; zero when body_len < 0 (no body) */
     struct str body;        /* redacted and cut; absent when not kept */

@@ -11,7 +11,7 @@ void event_row_keep(struct arena *mem, const struct event_row *from, struct even
     struct str *const texts[] = {&to->tenant,  &to->owner,   &to->session_id, &to->transport,
                                  &to->carrier, &to->server,  &to->method,     &to->tool,
                                  &to->era,     &to->outcome, &to->error,      &to->tool_id,
-                                 &to->client,  &to->body};
+                                 &to->client,  &to->origin,  &to->body};
     *to = *from;
     for (size_t i = 0; i < countof(texts); i++)
         *texts[i] = arena_dup(mem, *texts[i]);

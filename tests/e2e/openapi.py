@@ -89,8 +89,8 @@ class Operation:
 
     @property
     def body(self):
-        """The schema of the request's body; None: it reads none."""
-        return self.raw['requestBody']['content']['application/json']['schema'] if 'requestBody' in self.raw else None
+        """The schema of the request's JSON; None: it reads none."""
+        return self.raw.get('requestBody', {}).get('content', {}).get('application/json', {}).get('schema')
 
     @property
     def example(self):

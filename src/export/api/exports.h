@@ -9,5 +9,7 @@ extern const struct api_part exports_api; /* for api_add() */
 
 /* Exports under way in this process: each holds one page in memory. */
 #define EXPORTS_MAX 16
+/* Imports likewise. */
+#define IMPORTS_MAX 4
 
 #endif

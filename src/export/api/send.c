@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "export/origin.h"
 #include "front/front.h"
 #include "session/share_store/verbs.h"
 
@@ -89,6 +90,29 @@ static bool find_session(struct sending *s, struct store *store, struct session_
     return *ret || error_set(err, ERR_SESSION_NOT_FOUND, "there is no session with this name");
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+/* Those of an imported session at its origin, and those that it has used here, by name. */
+static void name_servers(struct sending *s, const struct link_row *links, size_t n_links)
+{
+    size_t n_before = 0, n = 0;
+    struct str *before = export_origin_servers(s->session.row, s->mem, &n_before),
+               *all = arena_zalloc(s->mem, (n_before + n_links + 1) * sizeof(*all));
+
+    for (size_t i = 0; i < n_before; i++)
+        all[n++] = before[i];
+    for (size_t i = 0; i < n_links; i++)
+        all[n++] = links[i].server;
+    qsort(all, n, sizeof(*all), by_name);
+    s->session.servers = all;
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || !str_eq(all[i], all[i - 1]))
+            all[s->session.n_servers++] = all[i];
+}
+
 static bool read_about(struct sending *s, struct store *store, struct session_row *row,
                        struct error *err)
 {
@@ -103,10 +127,8 @@ static bool read_about(struct sending *s, struct store *store, struct session_ro
         (row->context_id.p &&
          !store_context_get(store, &owner, row->context_id, s->mem, &context, err)))
         return false;
-    struct str *servers = arena_zalloc(s->mem, (n + 1) * sizeof(*servers));
-    for (size_t i = 0; i < n; i++)
-        servers[i] = links[i].server;
-    *e = (struct export_session){.row = row, .servers = servers, .n_servers = n};
+    e->row = row;
+    name_servers(s, links, n);
     if (context)
         e->context = context->document;
     who_init(&names, store, s->mem);

@@ -34,6 +34,50 @@ static const struct api_answer export_answers[] = {
     {0},
 };
 
+static const char *const flags[] = {"0", "1", NULL};
+static const struct api_param import_params[] = {
+    {.name = "key",
+     .in = "query",
+     .type = "string",
+     .min = 64,
+     .max = 64,
+     .help = "Public key that must have signed the file, in hex digits; absent: any key."},
+    {.name = "again",
+     .in = "query",
+     .type = "string",
+     .names = flags,
+     .default_text = "0",
+     .help = "1: makes a further session if the caller has imported this file before."},
+    {.name = "as_recorded",
+     .in = "query",
+     .type = "string",
+     .names = flags,
+     .default_text = "0",
+     .help = "1, for administrators: bodies of a complete record keep the secrets in them."},
+    {.name = "line",
+     .in = "query",
+     .type = "integer",
+     .min = 1,
+     .max = INT32_MAX,
+     .default_text = "1",
+     .help = "Number of the first line in its file; refusals name lines by it."},
+    {.name = "tenant",
+     .in = "query",
+     .type = "string",
+     .min = 1,
+     .max = 64,
+     .help = "The caller's tenant. On the unix socket: any tenant (default: `default`)."},
+    {0},
+};
+static const struct api_answer import_answers[] = {
+    {200, "Import", "The caller has imported this file before; the session of that time.", NULL},
+    {201, "Import", "The session was imported.", NULL},
+    {409, "Problem", "Another request is importing this file.", NULL},
+    {413, "Problem", "The file is larger than a request may be.", NULL},
+    {415, "Problem", "The body is not of that type.", NULL},
+    {0},
+};
+
 static const struct api_operation operations[] = {
     {.method = "GET",
      .pattern = "/api/v1/sessions/{id}/export",
@@ -44,11 +88,40 @@ static const struct api_operation operations[] = {
      .summary = "Exports a session with its recorded calls.",
      .params = export_params,
      .answers = export_answers},
+    {.method = "POST",
+     .pattern = "/api/v1/sessions/import",
+     .id = "importSession",
+     .access = API_WRITE,
+     .is_sessions = true,
+     .takes = "application/x-ndjson",
+     .run = api_import_session,
+     .summary = "Imports an exported session of another Holdfast.",
+     .params = import_params,
+     .answers = import_answers},
     {0},
 };
 
-static const struct api_schema schemas[] = {{0}};
-static const struct api_example examples[] = {{0}};
+static const char *const statuses[] = {"active", "idle", "expired", "terminated", NULL};
+static const char *const signers[] = {"named", "this", "unknown", NULL};
+static const struct api_member import_members[] = {
+    {"id", "string", NULL, true, NULL, NULL, "Row id of the session here."},
+    {"session_id", "string", NULL, true, NULL, NULL, "Its session_id here."},
+    {"status", "string", NULL, true, NULL, statuses, "Its status."},
+    {"is_new", "boolean", NULL, true, NULL, NULL, "false: it was imported before."},
+    {"calls", "integer", NULL, true, NULL, NULL, "Calls in the file."},
+    {"from_session", "string", NULL, true, NULL, NULL, "Its session_id at its origin."},
+    {"key", "string", NULL, true, NULL, NULL, "Public key that signed the file, in hex digits."},
+    {"signer", "string", NULL, true, NULL, signers,
+     "Whose key that is: `named` in the request, of `this` Holdfast, or `unknown`."},
+    {0},
+};
+static const struct api_schema schemas[] = {{"Import", import_members, "An imported session.", 0},
+                                            {0}};
+static const struct api_example examples[] = {
+    {"from_session", "\"ses_Heefe51k\""},
+    {"signer", "\"unknown\""},
+    {0},
+};
 
 const struct api_part exports_api = {
     .operations = operations,

@@ -41,6 +41,7 @@ static struct event_row sample(void)
         .tool_id = STR("30000000-0000-7000-8000-000000000001"),
         .client = STR("Editor"),
         .request_len = 17,
+        .origin = STR("{\"at_ms\":1}"),
         .body_len = INT64_MAX,
         .body = STR("{\"a\":\"\\u0000\"}"),
     };
@@ -70,10 +71,10 @@ static void assert_event(const struct event_row *a, const struct event_row *b)
     assert_int_equal(a->request_len, b->request_len);
     const struct str ta[] = {a->tenant, a->owner,   a->session_id, a->transport, a->carrier,
                              a->server, a->method,  a->tool,       a->era,       a->outcome,
-                             a->error,  a->tool_id, a->client,     a->body};
+                             a->error,  a->tool_id, a->client,     a->origin,    a->body};
     const struct str tb[] = {b->tenant, b->owner,   b->session_id, b->transport, b->carrier,
                              b->server, b->method,  b->tool,       b->era,       b->outcome,
-                             b->error,  b->tool_id, b->client,     b->body};
+                             b->error,  b->tool_id, b->client,     b->origin,    b->body};
     for (size_t i = 0; i < countof(ta); i++)
         assert_same(ta[i], tb[i]);
     assert_memory_equal(a->body_sha, b->body_sha, 32);

@@ -60,6 +60,7 @@ static void assert_survives(const struct event_row *e)
     assert_same_text(got.tool_id, e->tool_id);
     assert_same_text(got.client, e->client);
     assert_int_equal(got.request_len, e->request_len);
+    assert_same_text(got.origin, e->origin);
     assert_int_equal(got.body_len, e->body_len);
     assert_same_text(got.tenant, e->tenant);
     assert_same_text(got.owner, e->owner);
@@ -135,6 +136,24 @@ TEST(test_record__client_and_size_of_the_request_survive)
     assert_survives(&e);
     e.client = STR("");
     e.request_len = 0;
+    assert_survives(&e);
+}
+
+TEST(test_record__origin_of_an_imported_call_survives)
+{
+    char told[1024];
+    struct event_row e = full(), got;
+    e.kind = EVENT_IMPORT;
+    e.duration_us = -1;
+    e.origin = STR("{\"kind\":\"call\"}");
+    assert_survives(&e);
+    struct str record = record_of(&e, told);
+    for (char version = 1; version < 6; version++) { /* no other version holds these bytes */
+        told[0] = version;
+        assert_int_equal(record_read(e.id, record, &got), version == 4);
+    }
+    e.origin = STR("");
+    e.client = STR("Editor");
     assert_survives(&e);
 }
 
