@@ -21,6 +21,7 @@
 #include "exchange/pipe.h"
 #include "exchange/sse2024.h"
 #include "export/sign.h"
+#include "feeds/api/watchers.h"
 #include "identity/issuers.h"
 #include "io/address.h"
 #include "io/service.h"
@@ -401,6 +402,7 @@ static void begin_stop(struct gateway *g)
     hub_end_asks(g->sv.hub);
     pipes_stop(g->sv.pipes);
     sse2024_stop(g->sv.sse2024);
+    watchers_stop(g->api.watchers);
     g->drain = loop_timer_new(g->sv.loop, on_drain_tick, g);
     loop_timer_start(g->drain, DRAIN_TICK_MS, DRAIN_TICK_MS);
 }
@@ -576,6 +578,7 @@ static void stop(struct gateway *g)
     traces_free(sv->traces);
     quotas_free(sv->front->quotas);
     sinks_free(g->sinks);
+    watchers_free(g->api.watchers);
     feed_free(g->feeds.feed);
     if (sv->audit)
         audit_free(sv->audit);

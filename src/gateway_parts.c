@@ -16,6 +16,7 @@
 #include "exchange/routes.h"
 #include "exchange/sse2024.h"
 #include "export/sign.h"
+#include "feeds/api/watchers.h"
 #include "replay/replay.h"
 #include "servers/sample.h"
 #include "servers/session.h"
@@ -325,6 +326,9 @@ void gateway_add_routes(struct gateway *g)
     };
     g->sinks = g->api.sinks = sinks_new(&sinks);
     sinks_apply(g->sinks, sv->front->config);
+    struct watchers_config watchers = {
+        .loop = sv->loop, .front = sv->front, .feed = g->feeds.feed, .quiet = &sv->quiet};
+    g->api.watchers = watchers_new(&watchers);
 }
 
 /* Starts the knowledge base.  Its tools are registered with the other built-in servers. */

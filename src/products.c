@@ -8,6 +8,7 @@
 #include "docs/cli/commands.h"
 #include "docs/store/family.h"
 #include "export/api/exports.h"
+#include "feeds/api/table.h"
 #include "feeds/store/family.h"
 #include "holds/api/holds.h"
 #include "holds/store/family.h"
@@ -35,6 +36,7 @@ void products_register(void)
     api_add(&templates_api);
     api_add(&holds_api);
     api_add(&sinks_api);
+    api_add(&events_api);
     api_add(&exports_api);
     api_add(&replay_api);
     api_add(&share_api);

@@ -259,6 +259,10 @@ struct config {
     size_t n_profiles;
     struct toolset_config *toolsets; /* sorted by key */
     size_t n_toolsets;
+    struct {
+        unsigned max_streams, max_per_tenant, max_per_owner;
+        int64_t patience_ms;
+    } events; /* live events: open streams */
     size_t limit_body, limit_audit_body;
     size_t disk_reserve;         /* bytes that stay free in the data directory */
     struct limits_config limits; /* of each tenant and of each key */

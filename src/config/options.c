@@ -600,6 +600,40 @@ static const struct js_field sink_fields[] = {
     {0},
 };
 
+static const struct js_field event_fields[] = {
+    {.name = "max_streams",
+     .kind = JS_BIND_UINT,
+     AT(events.max_streams),
+     .min = 1,
+     .max = 1000000,
+     .default_text = "4096",
+     .help = "Open streams of live events on this node. Further ones are refused."},
+    {.name = "max_per_tenant",
+     .kind = JS_BIND_UINT,
+     AT(events.max_per_tenant),
+     .min = 1,
+     .max = 1000000,
+     .default_text = "2048",
+     .help = "Those of one tenant."},
+    {.name = "max_per_owner",
+     .kind = JS_BIND_UINT,
+     AT(events.max_per_owner),
+     .min = 1,
+     .max = 1000000,
+     .default_text = "256",
+     .help = "Those of one key or user."},
+    {.name = "patience",
+     .kind = JS_BIND_DURATION,
+     AT(events.patience_ms),
+     .min = 100,
+     .max = DAY,
+     .default_text = "30s",
+     .help =
+         "How long a client may take for what it was sent. A client that takes longer is told to "
+         "resync, and its stream ends."},
+    {0},
+};
+
 static const struct js_field size_fields[] = {
     {.name = "body",
      .kind = JS_BIND_SIZE,
@@ -729,6 +763,7 @@ const struct js_field option_fields[] = {
      LIST(folders),
      .fields = docs_fields,
      .help = "Folders of the knowledge base, by name. The built-in server docs serves them."},
+    {.name = "events", .kind = JS_BIND_OBJECT, .fields = event_fields},
     {.name = "limits", .kind = JS_BIND_OBJECT, .fields = size_fields},
     {0},
 };

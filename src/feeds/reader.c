@@ -45,6 +45,7 @@ struct reader_work {
     struct position at;
     bool knows_at;    /* false: from now on, and "now" is not known yet */
     bool is_first;    /* of the pages since the reader waited */
+    bool has_started; /* started() was called */
     bool was_live;    /* WAITING: nothing was missed since the reader was live */
     bool has_resumed; /* reader_resume() was called inside of a callback */
     bool has_taken;   /* since the last flush() */
@@ -266,7 +267,12 @@ static void fetch_free(struct fetch *f)
 static bool tell(struct reader_work *w, const struct page *p, const struct error *err)
 {
     enter(w);
-    if (p && p->removed && w->events->removed)
+    if (p && !w->has_started) {
+        w->has_started = true;
+        if (w->events->started)
+            w->events->started(w->home);
+    }
+    if (w->home && p && p->removed && w->events->removed)
         w->events->removed(w->home);
     if (err) {
         w->state = READER_WAITING;

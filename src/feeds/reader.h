@@ -52,6 +52,9 @@ struct reader_events {
     void (*removed)(struct reader *r);
     /* The reader cannot go on: the position is not one of this store.  Stop it.  May be NULL. */
     void (*lost)(struct reader *r, const struct error *err);
+    /* Once, before everything else: the position is one of this store, and reader_position() is known.
+     * May be NULL. */
+    void (*started)(struct reader *r);
 };
 struct reader_config {
     const struct reader_events *events;

@@ -106,6 +106,9 @@ void http_stream_begin(struct http_request *r, int status, const char *type, str
 must_check bool http_stream_write(struct http_request *r, struct str bytes);
 void http_stream_end(struct http_request *r);   /* frees the request */
 void http_stream_abort(struct http_request *r); /* closes the connection; frees the request */
+/* A stream whose client may stop reading for a while: the connection is closed only after write_stall_ms
+ * have passed `times` times without any byte taken. */
+void http_stream_patient(struct http_request *r, unsigned times);
 /* For a stream that may be idle for long: frees mem, head and body. */
 void http_stream_slim(struct http_request *r);
 /* The memory of a request, for a handler that outlives the request.  Head, body spans and

@@ -70,6 +70,8 @@ static void enter(struct server_conn *c, enum server_state to)
         deadline_set((struct deadline_class *)((char *)c->server + wait), &c->deadline);
     else
         deadline_clear(&c->deadline);
+    if (to != SERVER_STREAMING)
+        c->patience = c->n_stalls = 0;
     if (to == SERVER_FLUSHING)
         c->bytes_out_seen = conn_bytes_out(c->conn);
 }
@@ -160,6 +162,7 @@ void server_conn_watch_writing(struct server_conn *c)
 {
     if (conn_queued(c->conn) && !deadline_is_set(&c->deadline)) {
         c->bytes_out_seen = conn_bytes_out(c->conn);
+        c->n_stalls = 0;
         deadline_set(&c->server->write_wait, &c->deadline);
     }
 }
@@ -586,7 +589,9 @@ static void on_deadline(struct deadline *d)
         break;
     case SERVER_STREAMING:
     case SERVER_FLUSHING:
-        if (conn_bytes_out(c->conn) == c->bytes_out_seen) {
+        if (conn_bytes_out(c->conn) != c->bytes_out_seen)
+            c->n_stalls = 0;
+        else if (++c->n_stalls >= c->patience) {
             server_conn_close(c);
             break;
         }

@@ -90,6 +90,8 @@ struct server_conn {
     int64_t body_credit; /* bytes by which the sender may still fall behind its rate */
     size_t discarded;
     uint64_t bytes_out_seen; /* conn_bytes_out() when the write deadline was set */
+    unsigned patience;       /* of a stream: write deadlines without progress until it is closed */
+    unsigned n_stalls;       /* those that passed */
     struct list link;        /* in server->conns */
     struct loop_task later;
 };

@@ -241,6 +241,14 @@ void http_stream_abort(struct http_request *pub)
     server_request_free(r);
 }
 
+void http_stream_patient(struct http_request *pub, unsigned times)
+{
+    struct server_conn *c = request_of(pub)->conn;
+
+    if (c)
+        c->patience = times;
+}
+
 void http_stream_slim(struct http_request *pub)
 {
     struct server_request *r = request_of(pub);
