@@ -29,6 +29,7 @@
 #include "front/front.h"
 #include "replay/replay.h"
 #include "session/reaper.h"
+#include "analytics/ages.h"
 #include "session/remote_changes.h"
 #include "session/session_gauges.h"
 #include "session/session_metrics.h"
@@ -103,6 +104,7 @@ static bool start_services(struct gateway *g, struct error *err)
     upstreams_probe(sv->upstreams);
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->sessions, sv->front->config);
     reaper_on_links(g->reaper, gateway_on_link_over, g);
+    g->rollup_ages = rollup_ages_new(sv->loop, sv->lanes);
     gateway_add_routes(g);
     return true;
 }
@@ -565,6 +567,7 @@ static void stop(struct gateway *g)
     own_tokens_free(g->own_tokens);
     undelivered_free(sv->undelivered);
     reaper_free(g->reaper);
+    rollup_ages_free(g->rollup_ages);
     remote_changes_free(g->remote_changes);
     change_poller_free(g->poller);
     session_gauges_free(g->api.gauges);

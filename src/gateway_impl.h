@@ -38,6 +38,7 @@ struct gateway {
     struct http_server *server;
     struct tls_context *tls;
     struct reaper *reaper;
+    struct rollup_ages *rollup_ages;
     struct change_poller *poller; /* NULL, as the next: the store is not shared with other nodes */
     struct remote_changes *remote_changes;
     struct redis_listen *listen;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "products.h"
 
+#include "analytics/api/table.h"
 #include "analytics/store/family.h"
 #include "api/api.h"
 #include "cli/cli.h"
@@ -37,6 +38,7 @@ void products_register(void)
     api_add(&holds_api);
     api_add(&sinks_api);
     api_add(&events_api);
+    api_add(&analytics_api);
     api_add(&exports_api);
     api_add(&replay_api);
     api_add(&share_api);

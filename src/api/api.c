@@ -517,6 +517,26 @@ bool api_query_number(struct api_call *c, const char *name, int64_t min, int64_t
     return true;
 }
 
+bool api_query_time(struct api_call *c, const char *name, int64_t *ret_ms)
+{
+    struct str text;
+    int64_t ms = 0;
+
+    if (!api_query(c, name, &text))
+        return false;
+    *ret_ms = 0;
+    if (text.p && clock_parse_duration(text, &ms))
+        *ret_ms = clock_wall_ms() - ms;
+    else if (text.p && !clock_parse(text, ret_ms)) {
+        api_refuse(c, ERR_BAD_INPUT,
+                   "?%s= takes a duration such as 30m, 24h or 7d, or a time such as "
+                   "2026-11-17T00:00:00.000Z",
+                   name);
+        return false;
+    }
+    return true;
+}
+
 void api_session(struct api_call *c, void (*done)(struct registry_call *reg))
 {
     const struct idempotency_row *once = c->reg.once;

@@ -205,6 +205,9 @@ struct str api_in_path(struct api_call *c, struct str name);
 must_check bool api_query(struct api_call *c, const char *name, struct str *ret);
 must_check bool api_query_number(struct api_call *c, const char *name, int64_t min, int64_t max,
                                  int64_t if_absent, int64_t *ret);
+/* A time, or a duration before now; *ret_ms is 0 without the parameter.  false: the refusal was
+ * sent. */
+must_check bool api_query_time(struct api_call *c, const char *name, int64_t *ret_ms);
 /* Sets up c->reg for the session in the path (param 0). */
 void api_session(struct api_call *c, void (*done)(struct registry_call *reg));
 static inline struct api_call *api_of(struct registry_call *reg)

@@ -170,27 +170,6 @@ static void on_executions(struct read_job *job)
         api_job_refuse(&x->j, &job->err);
 }
 
-/* A time, or a duration before now; *ret_ms is 0 without the parameter. */
-static bool read_time(struct api_call *c, const char *name, int64_t *ret_ms)
-{
-    struct str text;
-    int64_t ms = 0;
-
-    if (!api_query(c, name, &text))
-        return false;
-    *ret_ms = 0;
-    if (text.p && clock_parse_duration(text, &ms))
-        *ret_ms = clock_wall_ms() - ms;
-    else if (text.p && !clock_parse(text, ret_ms)) {
-        api_refuse(c, ERR_BAD_INPUT,
-                   "?%s= takes a duration such as 30m, 24h or 7d, or a time such as "
-                   "2026-11-17T00:00:00.000Z",
-                   name);
-        return false;
-    }
-    return true;
-}
-
 static bool read_flag(struct api_call *c, const char *name, bool *ret)
 {
     struct str text;
@@ -217,8 +196,10 @@ static bool read_executions_query(struct api_call *c, struct executions_job *x)
         !api_query(c, "server", &f->events.server) || !api_query(c, "tool", &f->events.tool) ||
         !api_query(c, "session", &f->session) || !api_query(c, "outcome", &f->outcome) ||
         !api_query(c, "user", &x->user) || !read_flag(c, "errors", &f->errors) ||
-        !read_flag(c, "arguments", &x->arguments) || !read_time(c, "since", &f->events.since_ms) ||
-        !read_time(c, "until", &f->begun_before_ms) || !read_cursor(c, x->place.about, &from) ||
+        !read_flag(c, "arguments", &x->arguments) ||
+        !api_query_time(c, "since", &f->events.since_ms) ||
+        !api_query_time(c, "until", &f->begun_before_ms) ||
+        !read_cursor(c, x->place.about, &from) ||
         !api_query_number(c, "limit", 1, STORE_PAGE_MAX, 50, &limit))
         return false;
     f->events.before = from;

@@ -114,6 +114,7 @@ int cmd_disconnect(struct cli *cli);
 int cmd_import(struct cli *cli);
 int cmd_audit(struct cli *cli);
 int cmd_tail(struct cli *cli);
+int cmd_stats(struct cli *cli);
 int cmd_key(struct cli *cli);
 int cmd_secret(struct cli *cli);
 int cmd_servers(struct cli *cli);

@@ -189,6 +189,21 @@ static const struct cli_flag tail_flags[] = {
     QUIET_FLAG,
     END,
 };
+static const struct cli_flag stats_flags[] = {
+    {"--by", "WORD",
+     "server, tool, client, user, tenant, era, carrier or outcome (default: server)"},
+    {"--bucket", "WORD", "length of a bucket: 5m, 1h or 1d (default: by the length of the time)"},
+    SINCE_FLAG,
+    UNTIL_FLAG,
+    UTC_FLAG,
+    {"--limit", "N", "print at most this many rows, those with the most calls (default: 50)"},
+    {"--tenant", "NAME", "only calls of this tenant"},
+    DATA_FLAG,
+    URL_FLAGS,
+    JSON_FLAG,
+    QUIET_FLAG,
+    END,
+};
 static const struct cli_flag key_flags[] = {
     {"--tenant", "NAME",
      "tenant of the key (create; default: default), or look only in this tenant (list, revoke)"},
@@ -467,6 +482,16 @@ static const struct cli_command own[] = {
         .examples = {"holdfast tail", "holdfast tail --errors --since today"},
         .flags = tail_flags,
         .run = cmd_tail,
+    },
+    {
+        .name = "stats",
+        .group = "Look",
+        .usage = "[--by WORD] [--since TIME] [--until TIME] [--bucket 5m|1h|1d] [flags]",
+        .summary = "Count calls: errors, durations, bytes, tokens and sessions, of the last 24 "
+                   "hours by server unless told otherwise.",
+        .examples = {"holdfast stats", "holdfast stats --by tool --since 7d"},
+        .flags = stats_flags,
+        .run = cmd_stats,
     },
     {
         .name = "key",

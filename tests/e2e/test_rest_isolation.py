@@ -108,7 +108,7 @@ class World:
         with sqlite3.connect(f'file:{path}?mode=ro', uri=True) as db:
             tables = [n for n, in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")]
             found = {}
-            for table in sorted(set(tables) - {'writers', 'fold_state', 'store_probe', 'events', 'audit_sizes'}):
+            for table in sorted(set(tables) - {'writers', 'fold_state', 'store_probe', 'events', 'audit_sizes', 'analytics_rollups', 'analytics_labels'}):
                 columns = [c[1] for c in db.execute(f'PRAGMA table_info({table})') if c[1] != 'last_used_at']
                 found[table] = sorted(map(repr, db.execute(f'SELECT {", ".join(columns)} FROM {table}')))
             return found

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Analytics: numbers of calls that equal a recount of the events, who may see which, and `holdfast stats`."""
+import collections
+import datetime
+import math
+import random
+import re
+
+import pytest
+
+from commands import control, events, on_terminal, run, run_json
+
+from postgres import shared_keys
+from rest import Rest, refused
+from test_rest_roles import key_for
+
+BY = ('server', 'tool', 'client', 'user', 'tenant', 'era', 'carrier', 'outcome')
+BUCKET_MS = {'5m': 300_000, '1h': 3_600_000, '1d': 86_400_000}
+FINE = ('ok', 'redelivered', 'cancelled')
+
+
+def analytics(hf, query=''):
+    """As the local admin sees them."""
+    reply = control(hf, '/api/v1/analytics' + query)
+    assert reply.status == 200, reply
+    return reply.json()
+
+
+def ms_of(text):
+    return round(datetime.datetime.fromisoformat(text.replace('Z', '+00:00')).timestamp() * 1000)
+
+
+def standing(rows):
+    """Each execution once, by the event that ended it: the first outcome that is no guess, else the last one."""
+    found = {}
+    for e in sorted(rows, key=lambda e: [int(part) for part in e['id'].split('.')]):
+        if e['kind'] == 'outcome':
+            before = found.get(e['exec'])
+            if not before or before['outcome'] == 'indeterminate':
+                found[e['exec']] = e
+        elif e['kind'] in ('note', 'record'):
+            found[e['id']] = e
+    return list(found.values())
+
+
+def bytes_of(e):
+    body = max(e['body_len'], 0)
+    if e['kind'] == 'note':
+        return body, 0
+    sent = e.get('request_len', 0)
+    return sent, max(body - sent, 0) if e['kind'] == 'record' else body
+
+
+def label_of(e, by):
+    if by == 'tool':
+        return e.get('server', ''), e.get('tool')
+    return e.get({'user': 'owner'}.get(by, by))
+
+
+def tally(rows):
+    sent, got = (sum(sizes) for sizes in zip(*(bytes_of(e) for e in rows)))
+    return {
+        'calls': len(rows),
+        'errors': len([e for e in rows if e['outcome'] not in FINE]),
+        'outcomes': dict(collections.Counter(e['outcome'] for e in rows)),
+        'timed_calls': len([e for e in rows if e['duration_us'] > 0]),
+        'request_bytes': sent,
+        'response_bytes': got,
+        'tokens': sum(e.get('tokens', 0) for e in rows),
+        'tokens_estimated': sum(-(-sum(bytes_of(e)) // 4) for e in rows if not e.get('tokens')),
+        'sessions': len({e['session_id'] for e in rows if 'session_id' in e and e['outcome'] != 'indeterminate'}),
+        'sessions_are_estimated': False,
+    }
+
+
+def assert_tally(shown, rows):
+    counted = tally(rows)
+    assert {k: shown[k] for k in counted} == counted
+    times = sorted(e['duration_us'] for e in rows if e['duration_us'] > 0)
+    for name, part in ('p50_us', 50), ('p95_us', 95), ('p99_us', 99):
+        if times:
+            exact = times[math.ceil(len(times) * part / 100) - 1]
+            assert abs(shown[name] - exact) <= exact * 0.0625 + 1, (name, exact, shown)
+        else:
+            assert name not in shown
+
+
+def assert_recount(hf, query='', rows=None):
+    """Compares every grouping and bucket with the events."""
+    answers = {(by, bucket): analytics(hf, f'?group_by={by}&bucket={bucket}&limit=200{query}') for by in BY for bucket in BUCKET_MS}
+    rows = standing(events(hf) if rows is None else rows)
+    for (by, bucket), answer in answers.items():
+        assert answer['more_groups'] == 0
+        assert_tally(answer['total'], rows)
+        groups = collections.defaultdict(list)
+        for e in rows:
+            groups[label_of(e, by)].append(e)
+        shown = {(g['server'], g['label']) if by == 'tool' else g['label']: g for g in answer['groups']}
+        assert set(shown) == set(groups), (by, set(shown) ^ set(groups))
+        for label, of_group in groups.items():
+            assert_tally(shown[label], of_group)
+            spans = collections.defaultdict(list)
+            for e in of_group:
+                spans[e['at_ms'] // BUCKET_MS[bucket] * BUCKET_MS[bucket]].append(e)
+            assert [ms_of(b['at']) for b in shown[label]['buckets']] == sorted(spans)
+            for b in shown[label]['buckets']:
+                assert_tally(b, spans[ms_of(b['at'])])
+    return rows
+
+
+def make_calls(hf, n, seed=1, headers=None):
+    """Random calls by clients of both eras, executions that are reported, and requests that only read."""
+    rng = random.Random(seed)
+    clients = [hf.client(modern=True, headers=headers), hf.client(headers=headers).connect(), hf.client(modern=True, headers=headers)]
+    api = Rest(hf, headers)
+    name = api.create(client_name=f'reporter {seed}')['session_id']
+    for i in range(n):
+        kind = rng.random()
+        if kind < 0.2:
+            rng.choice(clients).call('no_such_tool', {'text': f'no {i}'})
+        elif kind < 0.3:
+            api.post(f'/sessions/{name}/tools', {'tool_name': 'search', 'result': 'y' * rng.randrange(900), 'tokens_used': rng.randrange(50),
+                                                 'duration_ms': rng.randrange(3000), 'arguments': {'q': i}})
+        elif kind < 0.4:
+            rng.choice(clients).rpc('prompts/get', {'name': 'none'})
+        else:
+            rng.choice(clients).call('echo', {'message': 'x' * rng.randrange(1, 4000)})
+
+
+@pytest.mark.parametrize('database', ['sqlite', 'postgres'], indirect=True)
+def test_analytics__equal_a_recount_also_after_kill_9(holdfast, database):
+    hf = holdfast(env=database)
+    make_calls(hf, 30)
+    assert len(assert_recount(hf)) >= 20
+    for seed in range(2):
+        make_calls(hf, 10, seed=seed)
+        hf.restart(kill=True)
+        make_calls(hf, 10, seed=seed + 10)
+        assert_recount(hf)
+    hf.restart()
+    assert len(assert_recount(hf)) >= 50
+
+
+def test_analytics__of_two_nodes_are_one_sum(holdfast, cluster):
+    env = {'DATABASE_URL': cluster.database()}
+    nodes = [holdfast(env=env)]
+    nodes.append(holdfast(env={**env, **shared_keys(nodes[0])}))
+    for seed, node in enumerate(nodes * 2):
+        make_calls(node, 8, seed)
+    for node in nodes:  # each folds its own events before it answers
+        analytics(node)
+    assert len(assert_recount(nodes[0])) >= 20
+    nodes[1].kill()
+    nodes[1].start()
+    make_calls(nodes[1], 5)
+    analytics(nodes[0])
+    assert len(assert_recount(nodes[1])) >= 23
+
+
+def test_analytics__are_those_of_the_caller(rest):
+    api = rest()
+    hf = api.holdfast
+    people = {role: key_for(api, '--tenant', 'acme', '--role', role) for role in ('admin', 'auditor', 'member', 'service')}
+    stranger = key_for(api, '--tenant', 'rival', '--role', 'admin')
+    for n, who in enumerate(['member', 'service']):
+        make_calls(hf, 4 + n, n, people[who].headers)
+    make_calls(hf, 9, 7, stranger.headers)
+
+    def seen_by(one, by='user', query=''):
+        return {g['label']: g['calls'] for g in one.get(f'/analytics?group_by={by}{query}').json()['groups']}
+
+    whole = seen_by(people['admin'])
+    assert len(whole) == 2 and seen_by(people['auditor']) == whole
+    for who in 'member', 'service':
+        own = seen_by(people[who])
+        assert len(own) == 1 and own.items() <= whole.items()
+        assert_tally(people[who].get('/analytics').json()['total'], [e for e in standing(events(hf)) if e['owner'] in own])
+        assert sum(seen_by(people[who], 'server').values()) == sum(own.values())
+        refused(people[who].get('/analytics?tenant=rival'), 403, 'denied')
+    assert set(seen_by(stranger, 'tenant')) == {'rival'} and set(seen_by(people['member'], 'tenant')) == {'acme'}
+    everyone = {g['label']: g['calls'] for g in analytics(hf, '?group_by=tenant')['groups']}
+    assert everyone['acme'] == sum(whole.values()) and everyone['rival'] >= 3
+    named = [g for g in people['admin'].get('/analytics?group_by=user').json()['groups'] if g.get('name')]
+    assert len(named) == 2
+    refused(Rest(hf, {'Authorization': 'Bearer hf_x_y'}).get('/analytics'), 401, 'tenant_not_found')
+
+
+def test_analytics__time_and_groups_have_limits(rest):
+    api = rest()
+    make_calls(api.holdfast, 12)
+    for query, word in [('group_by=colour', 'server, tool, client'), ('bucket=1m', '5m, 1h or 1d'), ('since=yesterday', 'duration'),
+                        ('since=1h&until=2h', 'later'), ('bucket=5m&since=3d', '2 days'), ('bucket=1h&since=500d', '400 days'),
+                        ('bucket=1h&since=42d', 'at most 1000'), ('bucket=1d&since=1001d', 'at most 1000'), ('limit=0', 'limit'), ('limit=201', 'limit')]:
+        assert word in refused(api.get('/analytics?' + query), 400, 'bad_input').json()['detail'], query
+    for query in 'bucket=5m&since=47h', 'bucket=1h&since=41d', 'bucket=1d&since=998d', 'limit=1', 'limit=200':
+        answer = api.get('/analytics?group_by=tool&' + query).json()
+        assert answer['total']['calls'] >= 6 and answer['groups'][0]['calls'] >= 1
+    one = api.get('/analytics?group_by=tool&limit=1').json()
+    assert len(one['groups']) == 1 and one['more_groups'] == len(api.get('/analytics?group_by=tool').json()['groups']) - 1
+    answer = api.get('/analytics?since=2026-01-01T00:00:00.000Z&until=2026-01-01T01:30:00.000Z').json()
+    assert (answer['since'], answer['until']) == ('2026-01-01T00:00:00.000Z', '2026-01-01T02:00:00.000Z') and answer['groups'] == []
+    assert answer['total']['calls'] == 0 and 'p50_us' not in answer['total']
+
+
+def test_stats__are_a_table_with_trends_on_a_terminal(holdfast):
+    hf = holdfast()
+    assert run(hf, 'stats').stdout == 'no call was counted in this time\n'
+    make_calls(hf, 25)
+    shown = run(hf, 'stats', '--by', 'tool').stdout.splitlines()
+    assert shown[0].split() == ['TOOL', 'CALLS', 'ERRORS', 'P50', 'P95', 'P99', 'BYTES', 'TOKENS', 'SESSIONS']
+    assert any(line.startswith('sample__echo ') and re.search(r' \d[\d.]*m?s ', line) and '~' in line for line in shown[1:])
+    assert shown[-1].startswith('(total) ')
+    seen = on_terminal(hf, 'stats', LC_ALL='C.UTF-8')
+    lines = [re.sub(r'\x1b\[\d*m', '', line) for line in seen.splitlines() if line]
+    assert 'TREND' in lines[0] and '\u2588' in seen and 'estimate' in lines[-1] and all(len(line) <= 80 for line in lines), lines
+    plain = on_terminal(hf, 'stats', '--since', '1h', LC_ALL='C', NO_COLOR='1')
+    assert '#' in plain and plain.isascii(), plain
+    answer, = run_json(hf, 'stats', '--by', 'outcome', '--bucket', '5m', '--since', '1h')
+    assert answer['group_by'] == 'outcome' and answer['bucket'] == '5m' and answer['total']['calls'] >= 15
+    hf.stop()
+    alone, = run_json(hf, 'stats', '--by', 'outcome', '--bucket', '5m', '--since', '2h')
+    assert alone['total'] == answer['total']
+    for args, word in [(['--by', 'sever'], 'did you mean server'), (['--by', 'x'], '--by takes'), (['--bucket', '2h'], '5m, 1h or 1d'),
+                       (['--since', 'soon'], 'duration'), (['extra'], 'flags only')]:
+        done = run(hf, 'stats', *args)
+        assert done.returncode == 2 and word in done.stderr, done
