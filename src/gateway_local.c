@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/datadir.h"
+#include "export/api/upload.h"
 #include "export/sign.h"
 #include "front/front.h"
 #include "http/server.h"
@@ -72,6 +73,8 @@ static bool open_for_changes(struct gateway_local *g, struct error *err)
 
     if (!datadir_own(g->options.data_dir, &g->datadir, err))
         return false;
+    sv->data_dir = g->options.data_dir;
+    uploads_clear(sv->data_dir);
     clock_life_continue(datadir_path(g->options.data_dir, "life-clock", g->mem).p);
     if (!storage_open(&storage, &g->storage, err))
         return false;

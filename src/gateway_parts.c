@@ -15,6 +15,7 @@
 #include "exchange/pipe.h"
 #include "exchange/routes.h"
 #include "exchange/sse2024.h"
+#include "export/api/upload.h"
 #include "export/sign.h"
 #include "feeds/api/watchers.h"
 #include "replay/replay.h"
@@ -295,6 +296,7 @@ void gateway_add_routes(struct gateway *g)
     g->api.on_secret_changed_arg = g;
     g->api.database = g->database;
     g->api.data_dir = g->options.data_dir;
+    uploads_clear(g->api.data_dir);
     g->api.started_ms = clock_wall_ms();
     operate_start(&g->api);
     exchange_add_routes(sv);

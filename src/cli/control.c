@@ -283,9 +283,9 @@ static struct str request_of(const struct control *c, const struct control_reque
                             ? STR("")
                             : arena_printf(mem, "Content-Length: %zu\r\n", r->body.n);
 
-    struct str type = r->body.n ? arena_printf(mem, "Content-Type: %s\r\n",
-                                               r->type ? r->type : "application/json")
-                                : STR("");
+    struct str type = r->body.n || r->type ? arena_printf(mem, "Content-Type: %s\r\n",
+                                                          r->type ? r->type : "application/json")
+                                           : STR("");
 
     return arena_printf(
         mem, "%s %.*s HTTP/1.1\r\nHost: %s\r\n%.*s%.*s%.*s%.*sConnection: close\r\n\r\n%.*s",

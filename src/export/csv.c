@@ -41,17 +41,21 @@ static bool is_formula(struct str text)
     return false;
 }
 
-/* A text that a peer may have chosen.  NUL bytes are left out: no reader of tables takes them. */
+/* A text that a peer may have chosen.  NUL bytes are left out, and bytes that are not UTF-8 become
+ * U+FFFD: no reader of tables takes them. */
 static void add_cell(struct buf *out, struct str text)
 {
+    uint32_t code;
+
     buf_addz(out, is_formula(text) ? "\"'" : "\"");
-    for (size_t i = 0, from = 0; i <= text.n; i++) {
-        if (i < text.n && text.p[i] != '"' && text.p[i] != '\0')
-            continue;
-        buf_add(out, text.p + from, i - from);
-        if (i < text.n && text.p[i] == '"')
+    for (size_t i = 0, n; i < text.n; i += n ? n : 1) {
+        n = utf8_decode(text.p + i, text.p + text.n, &code);
+        if (!n)
+            buf_addz(out, "\xef\xbf\xbd");
+        else if (code == '"')
             buf_addz(out, "\"\"");
-        from = i + 1;
+        else if (code)
+            buf_add(out, text.p + i, n);
     }
     buf_addc(out, '"');
 }

@@ -103,6 +103,8 @@ static bool read_text(struct reading *g, const struct js_node *object, const cha
     *ret = js_text(&g->doc, v, g->mem);
     if (v && !ret->p)
         return refuse(g, "has a \"%s\" that is not a text", name);
+    if (ret->n && memchr(ret->p, '\0', ret->n))
+        return refuse(g, "has a \"%s\" with a NUL character", name);
     return ret->n <= EXPORT_TEXT_MAX ||
            refuse(g, "has a \"%s\" longer than %d bytes", name, EXPORT_TEXT_MAX);
 }
@@ -205,6 +207,17 @@ static bool read_status(struct reading *g, const struct js_node *session)
     return true;
 }
 
+static bool read_client_type(struct reading *g)
+{
+    static const char *const types[] = {"claude-code", "ide", "agent", "cli"};
+    struct str type = g->ret->about.client_type;
+
+    for (size_t i = 0; i < countof(types); i++)
+        if (!type.p || str_eq(type, str_of(types[i])))
+            return true;
+    return refuse(g, "has a \"client_type\" that is not claude-code, ide, agent or cli");
+}
+
 static bool read_key(struct reading *g)
 {
     struct str hex = js_text(&g->doc, member(g, js_root(&g->doc), "key"), g->mem);
@@ -256,7 +269,7 @@ static bool read_session(struct reading *g)
     if (!js_type_is(s, JS_OBJECT))
         return refuse(g, "has no \"session\"");
     a->initialized = js_type_is(member(g, s, "initialized"), JS_TRUE);
-    return read_key(g) && read_texts(g, s) && read_status(g, s) &&
+    return read_key(g) && read_texts(g, s) && read_status(g, s) && read_client_type(g) &&
            read_object(g, s, "connection_metadata", &a->connection_metadata) &&
            read_object(g, s, "lineage", &a->lineage) && read_setup(g, s) && read_toolsets(g, s) &&
            read_context(g, s) && read_time(g, s, "created_at", &a->created_ms) &&

@@ -94,3 +94,82 @@ def forged(data, change):
         link = hashlib.sha256(link + line).digest()
         out.append(line + b',"chain":"' + link.hex().encode() + b'"}')
     return b'\n'.join(out) + b'\n'
+
+
+class Signer:
+    """A key of our own, and files that it signs: as another Holdfast writes them, or as somebody likes them."""
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, 'signer.pem')
+        subprocess.run(['openssl', 'genpkey', '-algorithm', 'ed25519', '-out', self.path], check=True, capture_output=True)
+        self.public = subprocess.run(['openssl', 'pkey', '-in', self.path, '-pubout', '-outform', 'DER'], check=True,
+                                     capture_output=True).stdout[-32:]
+
+    def sign(self, text):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(text)
+            file.flush()
+            return subprocess.run(['openssl', 'pkeyutl', '-sign', '-inkey', self.path, '-rawin', '-in', file.name], check=True,
+                                  capture_output=True).stdout
+
+    def file(self, session, calls):
+        """`session`: its members; `calls`: lines as bytes without chain."""
+        link, out = bytes(32), []
+
+        def add(line):
+            nonlocal link
+            link = hashlib.sha256(link + line).digest()
+            out.append(line + b',"chain":"' + link.hex().encode() + b'"}\n')
+        add(written({'type': 'session', 'format': 1, 'holdfast': '9.9', 'key': self.public.hex(), 'session': session})[:-1])
+        for line in calls:
+            add(line)
+        signature = self.sign(b'holdfast-session-export 1\n%d\n%s' % (len(calls), link.hex().encode()))
+        add(written({'type': 'end', 'calls': len(calls), 'signature': signature.hex()})[:-1])
+        return b''.join(out)
+
+
+def written(value):
+    """JSON as Holdfast writes it."""
+    return json.dumps(value, ensure_ascii=False, separators=(',', ':')).encode()
+
+
+def is_json(data):
+    try:
+        text = data.decode()
+        json.loads(text, parse_constant=lambda name: 1 / 0)
+        return text == text.strip(' \t') and '\n' not in text and '\r' not in text
+    except (ValueError, ZeroDivisionError):
+        return False
+
+
+def body(data):
+    """The member that holds these bytes."""
+    if is_json(data):
+        return b'"json":' + data
+    try:
+        text = written(data.decode())
+        if len(text) <= 4 * ((len(data) + 2) // 3) + 4096:
+            return b'"text":' + text
+    except UnicodeDecodeError:
+        pass
+    return b'"base64":"' + base64.b64encode(data) + b'"'
+
+
+def text(value):
+    """A text that may be bytes which are not UTF-8."""
+    try:
+        return written(value.decode())
+    except UnicodeDecodeError:
+        return b'{"hex":"' + value.hex().encode() + b'"}'
+
+
+def call_line(number, members, params, result):
+    """The line of a call without its chain; `members`: (name, JSON) in order; bodies: (state, length, sha256, bytes)."""
+    parts = [b'"type":"call"', b'"number":%d' % number] + [b'"%s":%s' % (name.encode(), value) for name, value in members]
+    for name, (state, length, sha, data) in (('params', params), ('result', result)):
+        inner = [b'"state":"' + state.encode() + b'"']
+        inner += [b'"length":%d' % length] if length is not None else []
+        inner += [b'"sha256":"' + sha.hex().encode() + b'"'] if sha else []
+        inner += [body(data)] if data is not None else []
+        parts.append(b'"%s":{' % name.encode() + b','.join(inner) + b'}')
+    return b'{' + b','.join(parts)

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Imported sessions: what comes back, what is refused and with which words, and who may import."""
 import json
+import os
+import random
 import re
 
 import pytest
 
 from commands import run
-from exported import Export, forged, split, without_ids
+from exported import Export, Signer, call_line, forged, split, without_ids, written
+from harness import LONG
+from random_sessions import some_call, some_session
 from rest import refused
 from test_export import everything, fetch, put, result, world  # noqa: F401  (a fixture)
 from test_rest_roles import key_for
@@ -87,6 +91,19 @@ def test_secrets__are_replaced_unless_an_admin_keeps_them(world, elsewhere):
     assert found.calls[0]['result']['sha256'] == Export(data).calls[0]['result']['sha256']
     kept = fetch(admin, send(admin, data, as_recorded=1).json()['session_id']).body
     assert without_ids(kept) == without_ids(data)
+
+
+def test_redacted_bodies__are_not_changed_by_a_second_redaction(world, elsewhere):
+    api, script = world
+    name, secret = api.create()['session_id'], 'ghp_' + 'A1b2C3d4E5f6' * 3
+    client = api.holdfast.client('/mcp/srv', headers=api.headers).connect()
+    for n, text in enumerate([secret, 'postgres://u:passw0rd@h/db', 'TOKEN=abcdef123456', '{\\"password\\":\\"abc\\"}', 'x' * 40_000, (secret + ' ') * 900]):
+        client.call('script', {'steps': [{'result': '{"content":[{"type":"text","text":"%s"}]}' % text}], 'password': text, 'n': n}, meta={'session_id': name})
+    data = fetch(api, name).body
+    states = {c['result']['state'] for c in Export(data).calls} | {c['params']['state'] for c in Export(data).calls}
+    assert {'redacted', 'cut'} <= states and secret.encode() not in data
+    there = elsewhere()
+    is_same(data, there, send(there, data).json()['session_id'])
 
 
 def lines_without_ids(text, name):
@@ -211,3 +228,102 @@ def test_command__imports_the_sessions_of_a_file(rest, elsewhere, tmp_path):
     failed = command(str(file), '--again', status=1)
     assert 'line 5 does not follow' in failed.stderr and '1 session of the file was imported before that' in failed.stderr
     assert 'cannot read' in command(str(tmp_path / 'none'), status=7).stderr
+
+
+@pytest.fixture
+def signer(tmp_path):
+    return Signer(str(tmp_path))
+
+
+def is_same(data, api, name):
+    """Compares the lines of a file with an export, and names the first that differs."""
+    there = fetch(api, name).body
+    for number, (one, two) in enumerate(zip(without_ids(data), without_ids(there)), 1):
+        assert one == two, f'line {number}'
+    assert data.count(b'\n') == there.count(b'\n')
+    return there
+
+
+def test_random_sessions__come_back_byte_for_byte_also_after_a_restart(rest, elsewhere, signer):
+    one, two = rest(), elsewhere()
+    made = []
+    for seed in range(300 if LONG else 8):
+        chance = random.Random(seed)
+        data = some_session(chance, signer, chance.choice([0, 1, 2, 30, 99, 100, 101, 230]), chance.choice([100, 2000, 30000]))
+        first = send(one, data, as_recorded=1).json()
+        second = is_same(data, one, first['session_id'])
+        third = send(two, second, as_recorded=1).json()
+        is_same(data, two, third['session_id'])
+        made.append((data, third['session_id']))
+        for form in ('csv', 'md'):
+            texts = [lines_without_ids(fetch(api, name, form).body.decode(), name) for api, name in ((one, first['session_id']), (two, third['session_id']))]
+            assert texts[0] == texts[1], (seed, form)
+    audit_is_true(two.holdfast)
+    two.holdfast.restart()
+    for data, name in made:
+        is_same(data, two, name)
+    audit_is_true(two.holdfast)
+
+
+def test_largest_bodies__are_imported_in_pieces(rest, signer, tmp_path):
+    api = rest()
+    mib = 1 << 20
+    bodies = [b'"' + b'x' * (mib - 2) + b'"', b'\xff' * mib, b'\n' * mib]
+    members = [('kind', b'"call"'), ('at', b'"2026-01-02T03:04:05.006Z"'), ('method', b'"tools/call"'), ('outcome', b'"ok"')]
+    lines = [call_line(n + 1, members, ('complete', mib, b'\1' * 32, bodies[n % 3]), ('cut', 9 * mib, b'\2' * 32, bodies[n // 3])) for n in range(9)]
+    session = {'id': 'x', 'session_id': 'big', 'edge_mcp_id': '', 'status': 'active', 'origin': 'rest', 'carrier': 'rest', 'initialized': False,
+               'created_at': '2026-01-02T03:04:05.006Z', 'last_activity_at': '2026-01-02T03:04:05.006Z', 'tool_execution_count': 9, 'total_tokens_used': 0}
+    data = signer.file(session, lines)
+    assert len(data) > 20 * mib
+    file = tmp_path / 'big.jsonl'
+    file.write_bytes(data)
+    done = run(api.holdfast, 'sessions', 'import', str(file), '--as-recorded', '--json')
+    assert done.returncode == 0, done
+    is_same(data, api, json.loads(done.stdout)['session_id'])
+    assert os.listdir(os.path.join(api.holdfast.data, 'imports')) == []
+    file.write_bytes(data.replace(b'xxxx', b'xxyx', 1))
+    assert 'line 2 does not follow' in run(api.holdfast, 'sessions', 'import', str(file)).stderr
+    half = tmp_path / 'half.jsonl'
+    half.write_bytes(data[:len(data) // 2])
+    assert 'it was cut' in run(api.holdfast, 'sessions', 'import', str(half)).stderr
+    assert os.listdir(os.path.join(api.holdfast.data, 'imports')) == []
+
+
+def test_pieces__come_in_order_from_one_caller(small):
+    api, data = small
+    send(api, data[:100], 202, upload='u')
+    assert '100 bytes so far' in send(api, data[200:], 409, upload='u', at=200).json()['detail']
+    send(api, data[100:200], 202, upload='u', at=100)
+    send(api, data[:150], 202, upload='u')  # from the beginning again
+    made = send(api, data[150:], 201, upload='u', at=150, last=1).json()
+    assert without_ids(fetch(api, made['session_id']).body) == without_ids(data)
+    assert 'begin anew' in send(api, data[150:], 404, upload='u', at=150, last=1).json()['detail']
+    assert 'go with ?upload=' in send(api, data, 400, last=1).json()['detail']
+    for n in range(8):
+        send(api, data[:100], 202, upload=f'x{n}')
+    assert '8 uploads are not finished' in send(api, data[:100], 503, upload='x9').json()['detail']
+    send(api, data[:100], 202, upload='x1')
+    api.holdfast.restart()
+    assert os.listdir(os.path.join(api.holdfast.data, 'imports')) == []
+
+
+def test_interrupted_import__leaves_no_session(rest, signer, tmp_path):
+    hold = tmp_path / 'hold'
+    hold.mkdir()
+    api = rest(env={'HOLDFAST_FAULT_HOLD': str(hold)})
+    data = some_session(random.Random(7), signer, 450)
+    (hold / 'import.batch').write_text('')
+    import threading
+    from harness import wait_for
+    other = threading.Thread(target=lambda: pytest.raises(Exception, send, api, data), daemon=True)
+    other.start()
+    wait_for(lambda: (hold / 'import.batch.held').exists(), 'the import')
+    api.holdfast.kill()
+    other.join(20)
+    (hold / 'import.batch').unlink()
+    api.holdfast.start()
+    assert sessions(api) == []
+    audit_is_true(api.holdfast)
+    made = send(api, data, as_recorded=1).json()
+    is_same(data, api, made['session_id'])
+    assert sessions(api) == [made['id']]

@@ -8,21 +8,26 @@
  * Nothing is written before the whole file was checked.  The row of the session is written last, so
  * a session that is seen is whole.  Each import has a row id of its own: calls of an import that did
  * not come to its end belong to no session, and nothing shows them but the audit.  The handle is
- * derived from owner and file, so the same file again finds the session of the first time. */
+ * derived from owner and file, so the same file again finds the session of the first time.
+ *
+ * A file that is longer than a request comes in pieces (upload.h); the last one is the import. */
 #include "export/api/impl.h"
 
 #include "api/bodies.h"
 #include "api/page.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "crypto/base64.h"
 #include "crypto/hash.h"
 #include "export/api/source.h"
+#include "export/api/upload.h"
 #include "export/read.h"
 #include "json/write.h"
 #include "recording/imported.h"
 #include "session/lineage.h"
+#include "session/plan.h"
 #include "session/token.h"
 
 #include <stdlib.h>
@@ -61,10 +66,15 @@ struct importing {
     struct session_row *before; /* of an earlier import of this file */
     bool is_checked;            /* the first reading has come to the end of the file */
     bool is_at_end;             /* the second one likewise */
+    struct str upload;          /* name of an upload; absent: the request has the whole file */
+    int64_t at, length;         /* of the piece, and of the upload behind it */
+    bool is_last;
     struct read_job read;
     struct write_job write;
     struct batch batch;
-    struct session_row row;
+    struct session_row row, over;
+    struct context_row context;
+    struct session_plan plan;
     struct event_row event;
     struct str busy; /* key in the registry; absent: not taken */
 };
@@ -191,7 +201,6 @@ static void fill_row(struct importing *i)
 {
     const struct export_about *a = &i->about;
     const struct principal *who = &i->call->who;
-    bool is_over = a->status != SESSION_ACTIVE;
 
     i->row = (struct session_row){
         .id = str_of(i->id),
@@ -203,7 +212,7 @@ static void fill_row(struct importing *i)
         .client_name = a->client_name,
         .client_type = a->client_type,
         .client_version = a->client_version,
-        .status = a->status,
+        .status = SESSION_ACTIVE,
         .origin = ORIGIN_REST,
         .initialized = a->initialized,
         .carrier = STR("import"),
@@ -215,8 +224,6 @@ static void fill_row(struct importing *i)
         .created_ms = i->began_ms,
         .last_activity_ms = i->began_ms,
         .expires_ms = clock_life_ms() + api_default_ttl_ms(i->call),
-        .terminated_ms = is_over ? clock_life_ms() : 0,
-        .termination_reason = a->termination_reason,
         .version = 1,
     };
     if (a->context.p) {
@@ -243,30 +250,58 @@ static void fill_event(struct importing *i)
     memcpy(i->event.stored_sha, i->event.body_sha, sizeof(i->event.stored_sha));
 }
 
-static void on_created(struct registry_call *reg)
+static void on_created(struct write_job *job)
 {
-    struct importing *i = reg->user;
+    struct importing *i = container_of(job, struct importing, write);
+    struct session_row row = i->row;
 
-    switch (reg->result) {
-    case REGISTRY_OK:
-        log_info("a session was imported", LS("session_id", i->row.id), LI("calls", i->lines.calls),
-                 LZ("key", i->key));
-        reply(i, &i->row);
-        break;
-    case REGISTRY_DUPLICATE:
+    (void)session_plan_committed(&i->plan, job->ops, 1, job->ok);
+    if (!job->ok && job->ops[0].verdict == VERDICT_DUPLICATE) {
         fail(i, ERR_CONFLICT, "this file was imported a moment ago; see `holdfast sessions list`");
-        break;
-    default:
-        if (reg->result == REGISTRY_FAILED)
-            refuse(i, &reg->err);
-        else
-            fail(i, ERR_UNAVAILABLE, "the store did not take the session; try again");
+    } else if (!job->ok) {
+        refuse(i, &job->err);
+    } else {
+        log_info("a session was imported", LS("session_id", row.id), LI("calls", i->lines.calls),
+                 LZ("key", i->key));
+        row.status = i->about.status;
+        reply(i, &row);
     }
+}
+
+/* A session that had ended is ended in the same commit, because only a live one takes a context. */
+static size_t fill_ops(struct importing *i, struct store_op *ops)
+{
+    const struct principal *who = &i->call->who;
+    size_t n;
+
+    i->plan = (struct session_plan){
+        .who = who, .creates = &i->row, .home = i->call->sv->sessions, .max_counted = -1};
+    n = session_plan_ops(&i->plan, i->mem, ops);
+    if (i->about.context.p) {
+        i->context = (struct context_row){.id = i->row.context_id,
+                                          .tenant = who->tenant,
+                                          .session_id = i->row.id,
+                                          .document = i->about.context,
+                                          .created_ms = i->row.created_ms,
+                                          .updated_ms = i->row.created_ms};
+        ops[n++] = (struct store_op){.kind = OP_CONTEXT_PUT, .who = who, .context = &i->context};
+    }
+    if (i->about.status != SESSION_ACTIVE) {
+        i->over = (struct session_row){.id = i->row.id,
+                                       .status = i->about.status,
+                                       .termination_reason = i->about.termination_reason,
+                                       .terminated_ms = clock_life_ms()};
+        ops[n++] = (struct store_op){.kind = OP_SESSION_END, .who = who, .session = &i->over};
+    }
+    for (size_t k = 0; k < n; k++)
+        ops[k].required = true;
+    ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &i->event};
+    return n;
 }
 
 static void create(struct importing *i)
 {
-    struct api_call *c = i->call;
+    struct store_op *ops = arena_zalloc(i->mem, (SESSION_PLAN_OPS + 3) * sizeof(*ops));
 
     fill_row(i);
     if (!i->row.lineage.p) {
@@ -274,12 +309,10 @@ static void create(struct importing *i)
         return;
     }
     fill_event(i);
-    api_session(c, on_created);
-    c->reg.user = i;
-    c->reg.mem = i->mem;
-    c->reg.first_context = i->about.context;
-    c->reg.event = &i->event;
-    registry_create(c->sv->registry, &c->reg, &i->row, -1);
+    i->write =
+        (struct write_job){.ops = ops, .n = fill_ops(i, ops), .grows = true, .done = on_created};
+    if (!lane_write(i->call->sv->lanes, &i->write))
+        fail(i, ERR_UNAVAILABLE, "too much is waiting for the store; try again shortly");
 }
 
 /* The calls. */
@@ -343,6 +376,7 @@ static bool run_batch(struct read_job *job, struct store *store unused_arg)
     struct str line;
     size_t from = i->source.at;
 
+    fault_hold("import.batch", str_of(i->id));
     while (b->n < BATCH_CALLS && i->source.at - from < BATCH_BYTES) {
         if (!import_source_line(&i->source, EXPORT_LINE_MAX, &line, &i->is_at_end, &job->err))
             return false;
@@ -511,11 +545,25 @@ static bool read_key(struct api_call *c, struct str *ret)
     return false;
 }
 
+static bool read_piece(struct api_call *c, struct importing *i)
+{
+    struct str last;
+
+    if (!api_query(c, "upload", &i->upload) || !api_query(c, "last", &last) ||
+        !api_query_number(c, "at", 0, UPLOAD_BYTES_MAX, 0, &i->at))
+        return false;
+    i->is_last = str_eq(last, STR("1"));
+    if (i->upload.p || (!i->at && !last.p))
+        return true;
+    api_refuse(c, ERR_BAD_INPUT, "?at= and ?last= go with ?upload=, the name of the upload");
+    return false;
+}
+
 static bool read_query(struct api_call *c, struct importing *i)
 {
     struct str again, as_recorded;
 
-    if (!read_key(c, &i->pinned) || !api_query(c, "again", &again) ||
+    if (!read_piece(c, i) || !read_key(c, &i->pinned) || !api_query(c, "again", &again) ||
         !api_query(c, "as_recorded", &as_recorded) ||
         !api_query_number(c, "line", 1, INT32_MAX, 1, &i->first_line))
         return false;
@@ -529,12 +577,48 @@ static bool read_query(struct api_call *c, struct importing *i)
     return false;
 }
 
+/* A file in pieces. */
+
+static void reply_piece(struct importing *i)
+{
+    struct api_call *c = i->call;
+
+    importing_free(i);
+    api_reply(c, 202, STR_NONE, STR_NONE);
+}
+
+static bool run_piece(struct read_job *job, struct store *store unused_arg)
+{
+    struct importing *i = container_of(job, struct importing, read);
+    const struct upload u = {i->call->sv->data_dir, &i->call->who, i->upload};
+
+    return upload_add(&u, i->at, i->source.bytes, &i->length, &job->err) &&
+           (!i->is_last || upload_take(&u, &i->source.fd, &job->err));
+}
+
+static void on_piece(struct read_job *job)
+{
+    struct importing *i = container_of(job, struct importing, read);
+
+    if (!job->ok)
+        refuse(i, &job->err);
+    else if (i->is_last)
+        query(i, run_check, on_checked);
+    else
+        reply_piece(i);
+}
+
 void api_import_session(struct api_call *c)
 {
     struct importing what = {.call = c, .source = {.bytes = c->http->body, .fd = -1}};
+    struct error why;
 
     if (!read_query(c, &what) || !api_own_tenant(c))
         return;
+    if (lanes_lack_room(c->sv->lanes, &why)) {
+        api_refuse(c, why.code, "%s", why.text);
+        return;
+    }
     if (c->sv->imports >= IMPORTS_MAX) {
         api_refuse(c, ERR_UNAVAILABLE, "%d imports are under way; try again when one has ended",
                    IMPORTS_MAX);
@@ -545,5 +629,8 @@ void api_import_session(struct api_call *c)
     i->mem = arena_new(MEM_MAX);
     i->lines.first_line = i->first_line;
     c->sv->imports++;
-    query(i, run_check, on_checked);
+    if (i->upload.p)
+        query(i, run_piece, on_piece);
+    else
+        query(i, run_check, on_checked);
 }

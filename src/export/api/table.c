@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of this folder in the table of REST. */
 #include "export/api/impl.h"
+#include "export/api/upload.h"
 
 static const struct api_param export_params[] = {
     {.name = "id",
@@ -61,6 +62,27 @@ static const struct api_param import_params[] = {
      .max = INT32_MAX,
      .default_text = "1",
      .help = "Number of the first line in its file; refusals name lines by it."},
+    {.name = "upload",
+     .in = "query",
+     .type = "string",
+     .min = 1,
+     .max = 64,
+     .help = "Name of an upload, of the caller's choice: the body is a piece of the file. For "
+             "files that are longer than a request may be."},
+    {.name = "at",
+     .in = "query",
+     .type = "integer",
+     .min = 0,
+     .max = UPLOAD_BYTES_MAX,
+     .default_text = "0",
+     .help = "Offset of the piece. The pieces come one after the other, to one node; 0 begins "
+             "anew."},
+    {.name = "last",
+     .in = "query",
+     .type = "string",
+     .names = flags,
+     .default_text = "0",
+     .help = "1: the file ends with this piece, and is imported."},
     {.name = "tenant",
      .in = "query",
      .type = "string",
@@ -72,8 +94,10 @@ static const struct api_param import_params[] = {
 static const struct api_answer import_answers[] = {
     {200, "Import", "The caller has imported this file before; the session of that time.", NULL},
     {201, "Import", "The session was imported.", NULL},
-    {409, "Problem", "Another request is importing this file.", NULL},
-    {413, "Problem", "The file is larger than a request may be.", NULL},
+    {202, NULL, "The piece is stored.", NULL},
+    {409, "Problem", "Another request is importing this file, or the piece begins elsewhere.",
+     NULL},
+    {413, "Problem", "The body is larger than a request may be, or the file than 1 GiB.", NULL},
     {415, "Problem", "The body is not of that type.", NULL},
     {0},
 };
@@ -115,8 +139,10 @@ static const struct api_member import_members[] = {
      "Whose key that is: `named` in the request, of `this` Holdfast, or `unknown`."},
     {0},
 };
-static const struct api_schema schemas[] = {{"Import", import_members, "An imported session.", 0},
-                                            {0}};
+static const struct api_schema schemas[] = {
+    {"Import", import_members, "An imported session.", 0},
+    {0},
+};
 static const struct api_example examples[] = {
     {"from_session", "\"ses_Heefe51k\""},
     {"signer", "\"unknown\""},

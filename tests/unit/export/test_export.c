@@ -88,6 +88,7 @@ TEST(test_csv__takes_no_cell_for_a_formula)
     cell_is("a=b", "\"a=b\"");
     cell_is("say \"x\",\r\ny", "\"say \"\"x\"\",\r\ny\"");
     cell_is("", "");
+    cell_is("caf\xe9 \xff=", "\"caf\xef\xbf\xbd \xef\xbf\xbd=\"");
 }
 
 TEST(test_csv__has_a_head_and_ends_lines_with_crlf)
