@@ -123,6 +123,18 @@ struct http_request *api_stream(struct api_call *c, const char *type, struct str
     return r;
 }
 
+struct http_request *api_upgrade(struct api_call *c, struct str headers, size_t max_queue)
+{
+    struct http_request *r = c->http;
+    struct str lines = arena_printf(c->mem, "X-Request-Id: %.*s\r\n%.*s", STR_ARG(c->request_id),
+                                    STR_ARG(headers));
+
+    if (!http_upgrade(r, lines, max_queue))
+        return NULL;
+    let_go(c);
+    return r;
+}
+
 void api_problem(struct api_call *c, enum err_code code, const char *error, const char *detail,
                  struct str headers)
 {

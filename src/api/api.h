@@ -187,6 +187,10 @@ void api_refuse_result(struct api_call *c);
 struct http_request *api_stream(struct api_call *c, const char *type, struct str headers,
                                 size_t max_queue);
 
+/* The same with status 101: the connection goes on in another protocol (http_upgrade()).  NULL: it
+ * cannot, and the call must still be answered. */
+struct http_request *api_upgrade(struct api_call *c, struct str headers, size_t max_queue);
+
 /* Prepares the answer of a change before the change is made, so that one commit stores both.
  * api_reply_prepared() sends the answer after the commit. */
 void api_prepare(struct api_call *c, int status, struct str headers, struct str body);

@@ -137,6 +137,14 @@ static bool read_value(struct reading *r, const struct js_doc *doc, const struct
     return true;
 }
 
+bool selection_set_json(struct selection *s, struct str name, const struct js_doc *doc,
+                        const struct js_node *v, struct arena *mem, struct error *err)
+{
+    struct reading r = {.name = name, .n = 0, .mem = mem};
+
+    return read_value(&r, doc, v, err) && set_list(s, &r, err);
+}
+
 bool selection_from_json(const struct js_doc *doc, const struct js_node *v, struct arena *mem,
                          struct selection *ret, struct error *err)
 {
@@ -147,8 +155,7 @@ bool selection_from_json(const struct js_doc *doc, const struct js_node *v, stru
                          "a filter is an object such as {\"types\":[\"outcome\"]}");
     for (const struct js_node *key = v ? js_first(doc, v) : NULL; key;
          key = js_next(doc, v, js_value_of(key))) {
-        struct reading r = {.name = js_text(doc, key, mem), .n = 0, .mem = mem};
-        if (!read_value(&r, doc, js_value_of(key), err) || !set_list(&s, &r, err))
+        if (!selection_set_json(&s, js_text(doc, key, mem), doc, js_value_of(key), mem, err))
             return false;
     }
     *ret = s;

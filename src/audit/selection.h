@@ -34,6 +34,9 @@ struct selection {
  * are copied to mem.  ERR_BAD_INPUT: the sentence lists what is allowed; *s is then unchanged. */
 must_check bool selection_set(struct selection *s, struct str name, struct str value,
                               struct arena *mem, struct error *err);
+/* The same for a JSON value: such a text, or an array of texts. */
+must_check bool selection_set_json(struct selection *s, struct str name, const struct js_doc *doc,
+                                   const struct js_node *v, struct arena *mem, struct error *err);
 /* Sets all filters from {"types":["outcome"],"server":"files,web"}: a text as above, or an array of
  * texts.  NULL, an absent value: no filter. */
 must_check bool selection_from_json(const struct js_doc *doc, const struct js_node *v,

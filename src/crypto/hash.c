@@ -36,6 +36,11 @@ void sha256(struct str data, uint8_t ret[SHA256_BYTES])
     sha256_parts(&data, 1, ret);
 }
 
+void sha1(struct str data, uint8_t ret[SHA1_BYTES])
+{
+    SHA1((const uint8_t *)data.p, data.n, ret);
+}
+
 static void begin_with(SHA256_CTX *c, const uint8_t key[SHA256_CBLOCK], uint8_t pad)
 {
     uint8_t block[SHA256_CBLOCK];

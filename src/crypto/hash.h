@@ -8,6 +8,9 @@
 #define SHA256_BYTES 32
 void sha256(struct str data, uint8_t ret[SHA256_BYTES]);
 void sha256_parts(const struct str *parts, size_t n, uint8_t ret[SHA256_BYTES]);
+/* Only where a protocol demands it. */
+#define SHA1_BYTES 20
+void sha1(struct str data, uint8_t ret[SHA1_BYTES]);
 /* Key of any length. */
 struct hmac_key; /* prepared key; free with hmac_key_free */
 struct hmac_key *hmac_key_new(const uint8_t *key, size_t n) must_check;

@@ -39,7 +39,8 @@ struct http_request {
     const struct principal *who;     /* in mem; a stream of this request ends with its credential */
     void (*on_abort)(struct http_request *r); /* set by a handler that answers later; may be NULL */
     void (*on_drained)(struct http_request *r); /* the stream's queue is empty; may be NULL */
-    int64_t began_us;                           /* clock_mono_us() at the first byte of the head */
+    void (*on_bytes)(struct http_request *r, struct str bytes); /* after http_upgrade() */
+    int64_t began_us; /* clock_mono_us() at the first byte of the head */
     bool is_tls, is_unix;
     unsigned peer_uid; /* with is_unix: SO_PEERCRED */
     /* Writes the body of a refusal that the server itself makes after the head (413, 408 …).
@@ -106,6 +107,11 @@ void http_stream_begin(struct http_request *r, int status, const char *type, str
 must_check bool http_stream_write(struct http_request *r, struct str bytes);
 void http_stream_end(struct http_request *r);   /* frees the request */
 void http_stream_abort(struct http_request *r); /* closes the connection; frees the request */
+/* Instead of an answer: 101 with these header lines, which name the protocol.  From now on r->on_bytes,
+ * set before, gets what the peer sends, http_stream_write() sends, and http_stream_end() closes the
+ * connection when the queue is empty.  False: the connection cannot be upgraded (HTTP/1.0), and the
+ * handler must still answer. */
+must_check bool http_upgrade(struct http_request *r, struct str headers, size_t max_queue);
 /* A stream whose client may stop reading for a while: the connection is closed only after write_stall_ms
  * have passed `times` times without any byte taken. */
 void http_stream_patient(struct http_request *r, unsigned times);

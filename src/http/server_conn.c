@@ -52,7 +52,7 @@ static const struct {
                      WAITS_ON(head_wait)},
     [SERVER_BODY] = {EDGE(WAITING) | EDGE(LINGERING), WAITS_ON(body_wait)},
     [SERVER_WAITING] = {EDGE(STREAMING) | EDGE(FLUSHING) | EDGE(IDLE), NO_WAIT},
-    [SERVER_STREAMING] = {EDGE(FLUSHING) | EDGE(IDLE), NO_WAIT},
+    [SERVER_STREAMING] = {EDGE(FLUSHING) | EDGE(IDLE) | EDGE(LINGERING), NO_WAIT},
     [SERVER_FLUSHING] = {EDGE(IDLE), WAITS_ON(write_wait)},
     [SERVER_DISCARDING] = {EDGE(FLUSHING) | EDGE(IDLE), WAITS_ON(discard_wait)},
     [SERVER_LINGERING] = {0, WAITS_ON(discard_wait)},
@@ -156,6 +156,13 @@ void server_conn_answered(struct server_conn *c)
 void server_conn_streams(struct server_conn *c)
 {
     enter(c, SERVER_STREAMING);
+}
+
+void server_conn_upgraded(struct server_conn *c)
+{
+    server_conn_streams(c);
+    if (c->in.n && !c->is_feeding)
+        schedule(c);
 }
 
 void server_conn_watch_writing(struct server_conn *c)
@@ -433,6 +440,12 @@ static size_t discard_body(struct server_conn *c, struct str bytes)
     return used;
 }
 
+/* False: the bytes wait for the end of the stream, as a pipelined request. */
+static bool is_upgraded(const struct server_conn *c)
+{
+    return c->state == SERVER_STREAMING && c->req->pub.on_bytes;
+}
+
 static size_t linger(struct server_conn *c, struct str bytes)
 {
     c->discarded += bytes.n;
@@ -456,7 +469,10 @@ static size_t feed(struct server_conn *c, struct str bytes)
         else if (c->state == SERVER_BODY)
             used =
                 c->framing == HTTP_LENGTH ? take_sized_body(c, rest) : take_chunked_body(c, rest);
-        else if (c->state == SERVER_DISCARDING)
+        else if (is_upgraded(c)) {
+            c->req->pub.on_bytes(&c->req->pub, rest);
+            used = rest.n;
+        } else if (c->state == SERVER_DISCARDING)
             used = discard_body(c, rest);
         else if (c->state == SERVER_LINGERING)
             used = linger(c, rest);

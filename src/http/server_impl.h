@@ -107,9 +107,11 @@ void server_unref(struct http_server *s);
 /* server_conn.c */
 void server_conn_new(struct http_server *s, int fd, struct tls_context *tls, bool is_unix,
                      const struct conn_address *peer);
-void server_conn_close(struct server_conn *c);    /* calls on_abort when an answer was pending */
-void server_conn_answered(struct server_conn *c); /* the whole answer was handed over */
-void server_conn_streams(struct server_conn *c);  /* WAITING to STREAMING */
+void server_conn_close(struct server_conn *c); /* calls on_abort when an answer was pending */
+/* Bytes that arrived before http_upgrade() go to on_bytes. */
+void server_conn_upgraded(struct server_conn *c);
+void server_conn_answered(struct server_conn *c);      /* the whole answer was handed over */
+void server_conn_streams(struct server_conn *c);       /* WAITING to STREAMING */
 void server_conn_watch_writing(struct server_conn *c); /* starts the write timeout of a stream */
 
 /* server_reply.c: writes a whole answer; `closes` adds Connection: close. */

@@ -192,6 +192,31 @@ void http_stream_begin(struct http_request *pub, int status, const char *type, s
     server_conn_watch_writing(c);
 }
 
+bool http_upgrade(struct http_request *pub, struct str headers, size_t max_queue)
+{
+    struct server_request *r = request_of(pub);
+    struct server_conn *c = r->conn;
+    struct iovec iov[4];
+    char head[MAX_HEAD_FIXED];
+    int n = 0;
+
+    if (!c || c->is_old)
+        return false;
+    assert(c->state == SERVER_WAITING && pub->on_bytes);
+    c->is_raw_stream = c->closes = c->lingers = true;
+    iov[n++] = (struct iovec){head, (size_t)(put_date(put_status(head, 101), c->server) - head)};
+    iov[n++] = (struct iovec){(char *)headers.p, headers.n};
+    if (pub->extra.n)
+        iov[n++] = (struct iovec){(char *)pub->extra.p, pub->extra.n};
+    iov[n++] = (struct iovec){(char *)"\r\n", 2};
+    if (!conn_write(c->conn, iov, n))
+        assert(!"the write queue of an answer is unbounded");
+    conn_set_max_queue(c->conn, max_queue);
+    server_conn_upgraded(c);
+    server_conn_watch_writing(c);
+    return true;
+}
+
 bool http_stream_write(struct http_request *pub, struct str bytes)
 {
     struct server_conn *c = request_of(pub)->conn;

@@ -71,10 +71,8 @@ static void refuse(struct stream *s, const struct error *err)
     c->http->on_abort = NULL;
     if (http_request_aborted(c->http))
         api_stream_abort(c);
-    else if (err->code == ERR_LIMIT)
-        api_problem(c, err->code, err->text, err->text, STR("Retry-After: 5\r\n"));
     else
-        api_refuse(c, err->code, "%s", err->text);
+        watch_refuse(c, err);
 }
 
 static void write_out(struct stream *s)
@@ -95,16 +93,15 @@ static void add_notice(struct stream *s, enum watch_gap gap, const struct error 
     const struct position *at = reader_position(&s->reader);
     char id[POSITION_TEXT];
     struct js_writer w;
-    struct buf data;
+    struct buf *data = watchers_text(home_of(s));
 
-    buf_init(&data, 16 << 10);
-    js_begin(&w, &data);
+    buf_reset(data);
+    js_begin(&w, data);
     js_object(&w);
     watch_gap_write(gap, at, err, &w);
     js_object_end(&w);
     sse_write(watchers_scratch(home_of(s)), STR("resync"),
-              at ? str_of(position_format(at, id)) : STR_NONE, buf_str(&data));
-    buf_release(&data);
+              at ? str_of(position_format(at, id)) : STR_NONE, buf_str(data));
 }
 
 /* Tells the client where it is, without an event. */
@@ -182,7 +179,8 @@ static void on_drained(struct http_request *r)
 {
     struct stream *s = r->user;
     int64_t now = loop_now_ms(watchers_config(home_of(s))->loop);
-    bool is_late = s->full_since_ms && now - s->full_since_ms > s->patience_ms;
+    bool is_late = s->full_since_ms && now - s->full_since_ms > s->patience_ms &&
+                   reader_state(&s->reader) == READER_WAITING;
 
     s->full_since_ms = 0;
     if (!is_late) {

@@ -9,6 +9,8 @@ static void watch_events(struct api_call *c)
     if (!c->sv->watchers)
         api_refuse(c, ERR_UNAVAILABLE,
                    "live events come from a running Holdfast; start one with `holdfast up`");
+    else if (websocket_is_asked(c->http->head))
+        events_socket_open(c);
     else
         events_sse_open(c);
 }
@@ -48,6 +50,10 @@ static const struct api_param watch_params[] = {
 
 static const char *const watch_types[] = {"text/event-stream", NULL};
 static const struct api_answer watch_answers[] = {
+    {101, NULL,
+     "The connection goes on as a WebSocket, for a request with `Upgrade: websocket`. The client "
+     "sends "
+     "`subscribe` and gets events as JSON."},
     {200, NULL,
      "Server-sent events without an end. The data of each is an Event; its id is a position. The "
      "event `resync` says that the stream ends or that events are missing.",

@@ -53,6 +53,14 @@ static bool read_filters(struct api_call *c, struct selection *ret)
     return true;
 }
 
+void watch_refuse(struct api_call *c, const struct error *err)
+{
+    if (err->code == ERR_LIMIT)
+        api_problem(c, err->code, err->text, err->text, STR("Retry-After: 5\r\n"));
+    else
+        api_refuse(c, err->code, "%s", err->text);
+}
+
 bool watch_position_parse(struct str text, struct position *ret, struct error *err)
 {
     return position_parse(text, ret) ||

@@ -16,6 +16,8 @@ struct watch_request {
 must_check bool watch_request_read(struct api_call *c, struct watch_request *ret);
 /* ?tenant= and the rights of the caller.  false: the refusal was sent. */
 must_check bool watch_request_visibility(struct api_call *c, struct visibility *ret);
+/* Refuses the call. */
+void watch_refuse(struct api_call *c, const struct error *err);
 /* The text of a position from a client. */
 must_check bool watch_position_parse(struct str text, struct position *ret, struct error *err);
 

@@ -11,7 +11,7 @@ struct watchers {
     struct list open;
     unsigned n;
     bool is_stopping;
-    struct buf scratch;
+    struct buf scratch, text;
 };
 
 static struct metric_cell *open_cell(enum watcher_kind kind)
@@ -53,6 +53,7 @@ struct watchers *watchers_new(const struct watchers_config *config)
     all->config = *config;
     list_init(&all->open);
     buf_init(&all->scratch, SIZE_MAX / 4); /* a watcher bounds what it adds */
+    buf_init(&all->text, SIZE_MAX / 4);    /* likewise */
     metric_set(open_cell(WATCHER_SSE), 0);
     metric_set(open_cell(WATCHER_WEBSOCKET), 0);
     return all;
@@ -74,6 +75,7 @@ void watchers_free(struct watchers *all)
     if (!all)
         return;
     buf_release(&all->scratch);
+    buf_release(&all->text);
     free(all);
 }
 
@@ -85,6 +87,11 @@ const struct watchers_config *watchers_config(const struct watchers *all)
 struct buf *watchers_scratch(struct watchers *all)
 {
     return &all->scratch;
+}
+
+struct buf *watchers_text(struct watchers *all)
+{
+    return &all->text;
 }
 
 static bool refuse(const char *limit, unsigned most, const char *whose, const char *option,

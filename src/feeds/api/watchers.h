@@ -22,8 +22,10 @@ void watchers_stop(struct watchers *all);
 /* After the last watcher is closed.  NULL is fine. */
 void watchers_free(struct watchers *all);
 const struct watchers_config *watchers_config(const struct watchers *all);
-/* Memory that a watcher fills and sends before it returns to the loop.  The caller resets it. */
+/* Memory that a watcher fills and sends before it returns to the loop, and memory for one text.  The
+ * caller resets both. */
 struct buf *watchers_scratch(struct watchers *all);
+struct buf *watchers_text(struct watchers *all);
 
 enum watcher_kind { WATCHER_SSE, WATCHER_WEBSOCKET };
 enum watcher_end { WATCHER_REVOKED, WATCHER_STOPPING };
