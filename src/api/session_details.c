@@ -150,6 +150,8 @@ static bool run_one(struct read_job *job, struct store *store)
     if (one.row->connection_metadata.n)
         js_kv_raw(&w, "connection_metadata", one.row->connection_metadata);
     js_kv_string(&w, "core_session_id", one.row->core_session_id);
+    if (one.row->lineage.n)
+        js_kv_raw(&w, "lineage", one.row->lineage);
     js_kv_string(&w, "context_id", one.row->context_id);
     if (!write_context(&w, d, &one, store, &job->err))
         return false;

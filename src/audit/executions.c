@@ -55,13 +55,31 @@ static void copy_texts(struct event_row *e, struct arena *mem)
         *texts[i] = arena_dup(mem, *texts[i]);
 }
 
+/* When an imported call began, at its origin. */
+static int64_t origin_time(const struct event_row *e)
+{
+    struct arena *scratch = arena_new(SIZE_MAX / 4);
+    int64_t ms = e->at_ms;
+    struct js_doc doc;
+
+    if (!js_parse(e->origin, &js_limits_upstream, scratch, &doc, NULL) ||
+        !js_to_i64(&doc, js_get(&doc, js_root(&doc), STR("at_ms")), &ms))
+        ms = e->at_ms;
+    arena_free(scratch);
+    return ms;
+}
+
 static struct execution execution_of(const struct event_row *e, const struct outcome *o)
 {
     struct execution x = {.event = *e, .outcome = STR("open"), .duration_us = -1};
-    if (e->kind == EVENT_NOTE || e->kind == EVENT_RECORD) {
+    if (e->kind == EVENT_NOTE || e->kind == EVENT_RECORD || e->kind == EVENT_IMPORT) {
         x.outcome = e->outcome;
         x.error = e->error;
         x.duration_us = e->duration_us;
+        if (e->kind == EVENT_IMPORT) {
+            x.outcome_id = e->id;
+            x.event.at_ms = origin_time(e);
+        }
     } else if (o) {
         x.outcome_id = o->id;
         x.outcome = o->outcome;
@@ -102,12 +120,19 @@ static bool look_up_outcome(struct join *j, int64_t exec, struct outcome **ret, 
     return ok;
 }
 
+/* Imported calls are no calls of this Holdfast, so they are listed with their session alone. */
+static bool is_listed(const struct execution_filter *f, const struct event_row *e)
+{
+    return e->kind == EVENT_INTENT || e->kind == EVENT_NOTE || e->kind == EVENT_RECORD ||
+           (e->kind == EVENT_IMPORT && f->session.n);
+}
+
 static enum event_walk join_event(void *arg, const struct event_row *e, struct error *err)
 {
     struct join *j = arg;
     if (e->kind == EVENT_OUTCOME)
         remember_outcome(j, e);
-    if (e->kind != EVENT_INTENT && e->kind != EVENT_NOTE && e->kind != EVENT_RECORD)
+    if (!is_listed(j->filter, e))
         return EVENT_WALK_ON;
     struct outcome *o = map_remove(&j->outcomes, exec_key(&e->id));
     if (!o && e->kind == EVENT_INTENT && j->filter->ret_end && j->filter->events.before &&
@@ -221,6 +246,15 @@ bool execution_get(struct event_source *source, int64_t id, struct arena *mem,
     return true;
 }
 
+/* The params or result: the body itself, or a part of the body of an imported call. */
+static const struct js_node *recorded_part(const struct js_doc *doc, const char *name)
+{
+    const struct js_node *part = js_get(doc, js_root(doc), str_of(name)),
+                         *json = js_get(doc, part, STR("json"));
+
+    return json ? json : js_root(doc);
+}
+
 struct str execution_arguments(struct str body, struct arena *mem)
 {
     struct arena *scratch = arena_new(SIZE_MAX / 4);
@@ -230,7 +264,7 @@ struct str execution_arguments(struct str body, struct arena *mem)
 
     buf_init(&line, SIZE_MAX / 4);
     if (body.p && js_parse(body, &js_limits_upstream, scratch, &doc, NULL)) {
-        const struct js_node *args = js_get(&doc, js_root(&doc), STR("arguments"));
+        const struct js_node *args = js_get(&doc, recorded_part(&doc, "params"), STR("arguments"));
         bool is_object = js_type_is(args, JS_OBJECT);
         for (const struct js_node *key = is_object ? js_first(&doc, args) : NULL;
              key && line.n < EXECUTION_ARGUMENTS;) {
@@ -259,10 +293,11 @@ struct str execution_reply_text(struct str body, struct arena *mem)
     struct js_doc doc;
 
     if (body.p && js_parse(body, &js_limits_upstream, scratch, &doc, NULL)) {
-        const struct js_node *content = js_get(&doc, js_root(&doc), STR("content"));
+        const struct js_node *reply = recorded_part(&doc, "result");
+        const struct js_node *content = js_get(&doc, reply, STR("content"));
         const struct js_node *said = js_type_is(content, JS_ARRAY)
                                          ? js_get(&doc, js_first(&doc, content), STR("text"))
-                                         : js_get(&doc, js_root(&doc), STR("message"));
+                                         : js_get(&doc, reply, STR("message"));
         struct str rest = js_text(&doc, said, scratch), line = str_split(&rest, '\n');
         if (line.n)
             ret = arena_dup(mem, str_cut(line, EXECUTION_ARGUMENTS));
@@ -299,6 +334,8 @@ void execution_to_json(const struct execution *x, struct js_writer *w)
     js_kv_string(w, "user_name", x->user);
     js_kv_string(w, "key_name", x->key);
     js_kv_string(w, "client_name", x->client);
+    if (e->kind == EVENT_IMPORT)
+        js_kv_bool(w, "is_imported", true);
     js_kv_string(w, "arguments_line", x->arguments);
     js_kv_string(w, "reply_line", x->reply);
     js_object_end(w);
@@ -324,6 +361,8 @@ bool execution_from_json(const struct js_doc *doc, const struct js_node *v, stru
     x.client = js_text(doc, js_get(doc, v, STR("client_name")), mem);
     x.arguments = js_text(doc, js_get(doc, v, STR("arguments_line")), mem);
     x.reply = js_text(doc, js_get(doc, v, STR("reply_line")), mem);
+    if (js_type_is(js_get(doc, v, STR("is_imported")), JS_TRUE))
+        x.event.kind = EVENT_IMPORT;
     if (js_get(doc, v, STR("duration_us")))
         x.duration_us = x.event.duration_us;
     *ret = x;

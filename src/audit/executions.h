@@ -35,7 +35,8 @@ struct execution_filter {
     int64_t until_ms;
 };
 
-/* Returns the newest matching executions, newest first, in `mem`.  Reads no further back than
+/* Imported calls are only among them if `session` is given; their time is that of their origin.
+ * Returns the newest matching executions, newest first, in `mem`.  Reads no further back than
  * necessary. */
 must_check bool executions_newest(struct event_source *source,
                                   const struct execution_filter *filter, struct arena *mem,

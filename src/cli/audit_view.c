@@ -270,7 +270,9 @@ void audit_view_execution(struct buf *out, const struct execution *x,
     add_line(out, "tool id", e->tool_id);
     if (e->tokens)
         buf_addf(out, "%-10s%" PRId64 "\n", "tokens", e->tokens);
-    if (e->kind == EVENT_INTENT || e->kind == EVENT_NOTE || e->kind == EVENT_RECORD) {
+    add_line(out, "origin", e->origin);
+    if (e->kind == EVENT_INTENT || e->kind == EVENT_NOTE || e->kind == EVENT_RECORD ||
+        e->kind == EVENT_IMPORT) {
         buf_addf(out, "%-10s", "outcome");
         add_outcome(out, x->outcome, colour);
         buf_addf(out, "\n%-10s%s\n", "duration", duration_text(x->duration_us, duration));
@@ -283,6 +285,7 @@ void audit_view_execution(struct buf *out, const struct execution *x,
                  events[i].kind == EVENT_OUTCOME ? "result"
                  : e->kind == EVENT_ANCHOR       ? "heads"
                  : e->kind == EVENT_RECORD       ? "record"
+                 : e->kind == EVENT_IMPORT       ? "bodies"
                  : e->kind == EVENT_SYSTEM       ? "details"
                                                  : "params",
                  &events[i]);

@@ -216,6 +216,25 @@ static void add_links(const struct one *o)
     }
 }
 
+/* The session that this one was made from. */
+static void add_lineage(const struct one *o)
+{
+    const struct js_node *l = js_get(o->doc, o->session, STR("lineage"));
+    struct str kind = source_text(o->doc, l, "kind", o->mem),
+               key = source_text(o->doc, l, "key", o->mem),
+               handle = source_text(o->doc, l, "handle", o->mem);
+    const char *name = str_eq(kind, STR("import"))   ? "import of"
+                       : str_eq(kind, STR("replay")) ? "replay of"
+                                                     : "fork of";
+
+    if (!kind.n)
+        return;
+    add_line(o, name, handle.n ? handle : source_text(o->doc, l, "session", o->mem));
+    if (str_eq(kind, STR("import")))
+        buf_addf(o->out, "%-11s%" PRId64 " before the import\n", "", number_of(o->doc, l, "calls"));
+    add_line(o, "signed by", key);
+}
+
 static void add_counts(const struct one *o)
 {
     int64_t tokens = number_of(o->doc, o->session, "total_tokens_used"),
@@ -259,6 +278,7 @@ void sessions_view_one(struct buf *out, const struct js_doc *doc, const struct j
     add_place(&o);
     add_links(&o);
     add_counts(&o);
+    add_lineage(&o);
     add_line(&o, "created", time_of(&o, session, "created_at"));
     add_line(&o, "last used", time_of(&o, session, "last_activity_at"));
     if (text_of(&o, "terminated_at").n)

@@ -94,9 +94,10 @@ static void write_lineage(struct export_writer *w, struct buf *out)
 
     if (!lineage_read(w->session->row->lineage, w->scratch, &l))
         return;
+    struct str handle = lineage_text(&l, STR("handle"), w->scratch);
     item(out, words[l.kind]);
     buf_addz(out, "session ");
-    md_code(out, l.session, NAME_MAX_SHOWN);
+    md_code(out, handle.n ? handle : l.session, NAME_MAX_SHOWN);
     struct str key = lineage_text(&l, STR("key"), w->scratch);
     if (key.n) {
         buf_addz(out, ", signed by the key ");

@@ -106,6 +106,26 @@ def test_redacted_bodies__are_not_changed_by_a_second_redaction(world, elsewhere
     is_same(data, there, send(there, data).json()['session_id'])
 
 
+def test_show__has_the_calls_and_lists_of_today_do_not(world, elsewhere):
+    api, script = world
+    name = everything(api, script)['session_id']
+    there = elsewhere()
+    before = there.holdfast.request('GET', '/metrics', {'Content-Type': None}).body.decode()
+    made = send(there, fetch(api, name).body).json()
+    shown = run(there.holdfast, 'sessions', 'show', made['session_id'])
+    assert shown.returncode == 0 and re.search(rf'import of  {name}\n +8 before the import\nsigned by  {made["key"]}\n', shown.stdout), shown
+    assert 'echo' in shown.stdout and 'text="plain"' in shown.stdout and 'no such thing' in shown.stdout
+    rows = json.loads(run(there.holdfast, 'sessions', 'show', made['session_id'], '--json').stdout)['calls']
+    original = Export(fetch(api, name).body).calls
+    assert [(r['time'], r['outcome'], r['tool'], r['is_imported']) for r in reversed(rows)] == [(c['at'], c['outcome'], c['tool'], True) for c in original]
+    one = run(there.holdfast, 'audit', 'show', rows[0]['id']).stdout
+    assert re.search(r'kind +imported\n', one) and '"kind":"reported"' in one
+    assert there.get('/audit/executions').json()['executions'] == []
+    after = there.holdfast.request('GET', '/metrics', {'Content-Type': None}).body.decode()
+    counted = re.compile(r'^holdfast_(?:executions|calls|upstream|tool)\S* \S+$', re.M)
+    assert counted.findall(before) == counted.findall(after)
+
+
 def lines_without_ids(text, name):
     """A transcript or a table without what belongs to one Holdfast."""
     return [line.replace(name, '') for line in text.splitlines() if not line.startswith(('- **Who:**', '- **Imported from:**'))]
