@@ -413,6 +413,7 @@ void gateway_start_audit(struct gateway *g)
         .keyring = sv->keyring,
         .undelivered = sv->undelivered,
         .traces = sv->traces,
+        .config = &sv->front->config,
     };
     sv->calls = calls_new(&calls);
 }

@@ -37,6 +37,7 @@ struct calls *calls_new(const struct calls_config *config)
     home->keyring = config->keyring;
     home->undelivered = config->undelivered;
     home->traces = config->traces;
+    home->config = config->config;
     map_init(&home->by_client_id);
     buf_init(&home->text, MAX_REQUEST);
     return home;
@@ -423,6 +424,7 @@ static bool is_credential_due(const struct call *c, struct credential_ask *ret)
         .lanes = c->home->lanes,
         .keyring = c->home->keyring,
         .who = &c->who,
+        .config = *c->home->config,
     };
     return credential_is_due(c->session, upstream_config(c->up), ret);
 }

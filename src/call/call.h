@@ -82,7 +82,8 @@ struct calls_config {
     struct lanes *lanes;
     struct keyring *keyring;
     struct undelivered *undelivered;
-    struct traces *traces; /* or NULL */
+    struct traces *traces;        /* or NULL */
+    struct config *const *config; /* the current one */
 };
 struct calls *calls_new(const struct calls_config *config) must_check;
 void calls_free(struct calls *home); /* no call is under way */

@@ -14,6 +14,7 @@ struct calls {
     struct keyring *keyring;
     struct undelivered *undelivered;
     struct traces *traces;
+    struct config *const *config;
     struct map by_client_id; /* (transport, client's id) → struct call, for cancellation */
     unsigned in_flight;
     struct buf text; /* buffer for the next request; see borrow_text() */

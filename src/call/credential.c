@@ -8,6 +8,7 @@
 #include "session/bundle.h"
 #include "session/profile_context.h"
 #include "session/session_metrics.h"
+#include "session/setup.h"
 
 #include <stdlib.h>
 
@@ -31,6 +32,9 @@ struct credential_fetch {
     struct session_row *row;
     struct keyring_job job;
     struct link_credential found;
+    /* By name: its value, or why it cannot be used. */
+    struct str secret;
+    struct error secret_err; /* ERR_NONE: none is named, or `secret` is set */
     struct str sealed_context;
     struct config_pair *context_values;
     size_t n_context_values;
@@ -144,6 +148,20 @@ static void place(struct credential_fetch *f, const struct credential *c)
     };
 }
 
+/* Nothing is stored for the service. */
+static void use_secret(struct credential_fetch *f)
+{
+    const struct credential c = {.scheme = STR("Bearer"), .secret = f->secret};
+
+    if (f->secret_err.code != ERR_NONE) {
+        finish(f, &f->secret_err);
+        return;
+    }
+    if (c.secret.p)
+        place(f, &c);
+    open_context(f);
+}
+
 static void on_opened(struct keyring_job *j)
 {
     struct credential_fetch *f = j->user;
@@ -156,8 +174,11 @@ static void on_opened(struct keyring_job *j)
     } else if (!bundle_find(j->result, f->service, header, f->mem, &c, &err)) {
         finish(f, &err);
     } else {
-        if (c.secret.p)
-            place(f, &c);
+        if (!c.secret.p) {
+            use_secret(f);
+            return;
+        }
+        place(f, &c);
         open_context(f);
     }
 }
@@ -181,7 +202,7 @@ static void on_read(struct read_job *job)
         return;
     }
     if (!f->row || !f->row->sealed_auth.p || !f->done) {
-        open_context(f);
+        use_secret(f);
         return;
     }
     f->job = (struct keyring_job){
@@ -231,15 +252,43 @@ static void copy_key_names(struct credential_fetch *f, const struct server_confi
 bool credential_is_due(const struct session *s, const struct server_config *server,
                        struct credential_ask *ask)
 {
-    bool with_credential = server->credential_service.p && s->sealed_auth.p;
+    struct str secret = server->credential_service.p && unlikely(s->rules != NULL)
+                            ? session_setup_secret(s->rules, server->credential_service)
+                            : STR_NONE;
+    bool with_credential = server->credential_service.p && (s->sealed_auth.p || secret.p);
     bool with_context = server->takes_context && s->context;
 
     if (!with_credential && !with_context)
         return false;
     ask->session_id = s->id;
     ask->server = with_credential ? server : NULL;
+    ask->secret = secret;
+    ask->from = secret.p ? s->rules->from : STR_NONE;
+    ask->tenant = s->tenant;
     ask->sealed_context = with_context ? s->context->sealed : STR_NONE;
     return true;
+}
+
+/* The value of now: a link that is open keeps what it has. */
+static void read_secret(struct credential_fetch *f, const struct credential_ask *ask)
+{
+    f->secret_err = (struct error){.code = ERR_NONE};
+    if (!ask->secret.p)
+        return;
+    if (!config_tenant_may(ask->config, ask->tenant, ask->secret)) {
+        error_set(&f->secret_err, ERR_CONFIG,
+                  "the template %.*s names the secret %.*s, which the configuration does not allow "
+                  "for this tenant any more; tell the operator",
+                  STR_ARG(ask->from), STR_ARG(ask->secret));
+        return;
+    }
+    f->secret = arena_dup(f->mem, config_secret_value(ask->config, ask->secret));
+    if (!f->secret.p)
+        error_set(
+            &f->secret_err, ERR_CONFIG,
+            "the secret %.*s, which the template %.*s names, is not set; the operator sets it "
+            "with `holdfast secret set %.*s`",
+            STR_ARG(ask->secret), STR_ARG(ask->from), STR_ARG(ask->secret));
 }
 
 struct credential_fetch *credential_fetch(const struct credential_ask *ask,
@@ -269,6 +318,7 @@ struct credential_fetch *credential_fetch(const struct credential_ask *ask,
     f->server = arena_dup(f->mem, ask->server->name);
     read_place(f, ask->server->credential_as);
     copy_key_names(f, ask->server);
+    read_secret(f, ask);
     f->read = (struct read_job){.run = run_read, .done = on_read};
     f->task.fn = on_refused;
     if (!lane_lookup(ask->lanes, &f->read))

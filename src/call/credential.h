@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's stored credential for a call to one server.  The server's configuration names a
+/* A session's credential for a call to one server: stored with it, or by the name of a secret that its
+ * template gave it (session/setup.h).  The server's configuration names a
  * service and a place:
  *
  *   row (sealed) ── keyring ──> bundle ── service ──> credential ── place ──> header, env, _meta
@@ -23,7 +24,10 @@ struct credential_ask {
     struct str session_id;       /* the row's id */
     /* Read only before credential_fetch() returns; NULL: no credential is wanted. */
     const struct server_config *server;
-    struct str sealed_context; /* context values to unseal too (copied); or absent */
+    const struct config *config; /* for secrets by name; read like `server` */
+    struct str sealed_context;   /* context values to unseal too (copied); or absent */
+    /* Set by credential_is_due(): the secret that counts if no credential is stored; or absent. */
+    struct str secret, from, tenant;
 };
 /* Whether a link of the session's own to that server needs a credential or context values.  True:
  * fills in `ask`.  False: leaves `ask` unchanged. */

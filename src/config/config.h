@@ -143,6 +143,8 @@ struct tenant_config {
     bool sessions;                   /* false: the registry answers as if it did not exist */
     int64_t default_ttl_ms, idle_ms; /* 0: use the option of all tenants */
     struct limits_config limits;
+    struct str *secrets; /* those that templates of the tenant may name */
+    size_t n_secrets;
 };
 
 /* The rights of agents in a folder of documents, from least to most. */
@@ -313,6 +315,12 @@ bool config_is_secret_name(struct str name);
  * missing or does not fit.  Once per configuration, before it is used. */
 void config_resolve(struct config *c, const struct config_secret *list, size_t n);
 bool config_uses_secrets(const struct config *c);
+/* Whether "secrets" of the tenant lists it: templates of the tenant may name it then. */
+bool config_tenant_may(const struct config *c, struct str tenant, struct str secret);
+/* The value of a secret that config_tenant_may(); absent: it is not set. */
+struct str config_secret_value(const struct config *c, struct str secret);
+/* Whether the whole text is one ${secret:NAME}. */
+bool config_is_secret_reference(struct str text, struct str *ret_name);
 /* Of an entry of "inputs"; absent: there is none. */
 struct str config_input_description(const struct config *c, struct str name);
 /* Before a reload: `fresh` gets the listener of `open`, which stays until a restart.  Fails if the

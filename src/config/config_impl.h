@@ -237,6 +237,8 @@ bool option_read_jwt(const struct js_binding *b, const struct js_field *f, const
                      void *place, struct error *err);
 bool option_read_tenant_names(const struct js_binding *b, const struct js_field *f,
                               const struct js_node *v, void *place, struct error *err);
+bool option_read_secret_names(const struct js_binding *b, const struct js_field *f,
+                              const struct js_node *v, void *place, struct error *err);
 bool option_read_role_names(const struct js_binding *b, const struct js_field *f,
                             const struct js_node *v, void *place, struct error *err);
 bool option_read_audience(const struct js_binding *b, const struct js_field *f,

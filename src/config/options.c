@@ -302,6 +302,14 @@ const struct js_field tenant_fields[] = {
      .fields = tenant_limits_fields,
      OF_TENANT(limits),
      .help = "Limits of this tenant, instead of those in holdfast.limits."},
+    {.name = "secrets",
+     .kind = JS_BIND_CUSTOM,
+     .read = option_read_secret_names,
+     OF_TENANT(secrets),
+     .count_offset = offsetof(struct tenant_config, n_secrets),
+     .max_items = 64,
+     .help = "Names of secrets that templates of this tenant may name as credentials of their "
+             "sessions. Every member of the tenant can then use them at the servers."},
     {0},
 };
 

@@ -283,17 +283,17 @@ static void resolve_server(struct resolving *r)
 }
 
 /* Keeps the values that are in use, so that redaction knows them. */
-static void keep(struct resolving *r, const struct secret_use *use)
+static void keep(struct resolving *r, struct str name)
 {
     struct config *c = r->config;
-    const struct config_secret *found = find(r, use->name);
+    const struct config_secret *found = find(r, name);
 
     for (size_t i = 0; i < c->n_secrets; i++)
-        if (str_eq(c->secrets[i].name, use->name))
+        if (str_eq(c->secrets[i].name, name))
             return;
     if (found && found->value.p)
         c->secrets[c->n_secrets++] =
-            (struct config_secret){.name = use->name, .value = arena_dup(c->mem, found->value)};
+            (struct config_secret){.name = name, .value = arena_dup(c->mem, found->value)};
 }
 
 static void resolve_one(void *arg, struct server_config *s)
@@ -304,7 +304,7 @@ static void resolve_one(void *arg, struct server_config *s)
         return;
     r->server = s;
     for (size_t k = 0; k < s->n_secrets; k++)
-        keep(r, &s->secrets[k]);
+        keep(r, s->secrets[k].name);
     resolve_server(r);
 }
 
@@ -314,6 +314,32 @@ void config_resolve(struct config *c, const struct config_secret *list, size_t n
 
     c->secrets = arena_zalloc(c->mem, (n + 1) * sizeof(*c->secrets));
     config_each_target(c, resolve_one, &r);
+    for (size_t i = 0; i < c->n_tenants; i++)
+        for (size_t k = 0; k < c->tenants[i].n_secrets; k++)
+            keep(&r, c->tenants[i].secrets[k]);
+}
+
+bool config_tenant_may(const struct config *c, struct str tenant, struct str secret)
+{
+    const struct tenant_config *t = config_tenant(c, tenant);
+
+    for (size_t i = 0; t && i < t->n_secrets; i++)
+        if (str_eq(t->secrets[i], secret))
+            return true;
+    return false;
+}
+
+struct str config_secret_value(const struct config *c, struct str secret)
+{
+    for (size_t i = 0; i < c->n_secrets; i++)
+        if (str_eq(c->secrets[i].name, secret))
+            return c->secrets[i].value;
+    return STR_NONE;
+}
+
+bool config_is_secret_reference(struct str text, struct str *ret_name)
+{
+    return text.n && str_starts(text, STR("${secret:")) && reference_at(text, ret_name) == text.n;
 }
 
 static void note_use(void *arg, struct server_config *s)
@@ -328,6 +354,8 @@ bool config_uses_secrets(const struct config *c)
     bool uses = false;
 
     config_each_target((struct config *)c, note_use, &uses);
+    for (size_t i = 0; i < c->n_tenants; i++)
+        uses = uses || c->tenants[i].n_secrets > 0;
     return uses;
 }
 

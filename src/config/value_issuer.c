@@ -82,6 +82,21 @@ bool option_read_tenant_names(const struct js_binding *b, const struct js_field 
     return read_names(b, f, v, place, check_tenant, err);
 }
 
+static bool check_secret(const struct js_binding *b, const struct js_field *f,
+                         const struct js_node *v, struct str text, struct error *err)
+{
+    return config_is_secret_name(text) ||
+           js_bind_fault(b, v, err,
+                         "\"%s\" takes names of secrets: letters, digits and . _ -, without ${ }",
+                         f->name);
+}
+
+bool option_read_secret_names(const struct js_binding *b, const struct js_field *f,
+                              const struct js_node *v, void *place, struct error *err)
+{
+    return read_names(b, f, v, place, check_secret, err);
+}
+
 static bool check_role(const struct js_binding *b, const struct js_field *f,
                        const struct js_node *v, struct str text, struct error *err)
 {

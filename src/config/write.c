@@ -364,6 +364,7 @@ static const struct writer {
     {option_read_issuer_keys, IS_LIST, write_issuer_keys},
     {option_read_audience, IS_LIST, write_list},
     {option_read_tenant_names, IS_LIST, write_list},
+    {option_read_secret_names, IS_LIST, write_list},
     {option_read_role_names, IS_LIST, write_list},
     {option_read_jwks, IS_STRING, write_jwks},
     {option_read_one_of, IS_STRING, write_field_string},

@@ -485,7 +485,8 @@ static void part_start(struct listen_part *p)
     struct credential_ask ask = {.loop = x->sv->loop,
                                  .lanes = x->sv->lanes,
                                  .keyring = x->sv->keyring,
-                                 .who = &x->caller.who};
+                                 .who = &x->caller.who,
+                                 .config = x->caller.config};
     struct str owner = arena_printf(x->mem, "o:%.*s/%.*s", STR_ARG(x->caller.who.tenant),
                                     STR_ARG(x->caller.who.owner));
 

@@ -415,7 +415,7 @@ enum step_result exchange_check_shared(struct exchange *x)
         "The owner of this session has stored credentials or settings for this server with it, and "
         "a share does not lend them. Ask the owner to make this call, or call it in a session of "
         "your own.";
-    struct credential_ask ignored;
+    struct credential_ask ignored = {.config = x->caller.config};
 
     if (likely(is_own(x, x->session)) ||
         !credential_is_due(x->session, upstream_config(x->up), &ignored))

@@ -154,6 +154,7 @@ static struct str setup_of(const struct session_row *row, struct arena *mem)
     if (!row->setup.n || !session_setup_parse(row->setup, mem, &setup))
         return STR_NONE;
     setup.is_told = false;
+    setup.n_credentials = 0; /* another Holdfast has other secrets */
     return session_setup_write(&setup, mem);
 }
 

@@ -8,9 +8,54 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETUP_BYTES_MAX 4096 /* names and limits are bounded where they are accepted */
+#define SETUP_BYTES_MAX 16384 /* names and limits are bounded where they are accepted */
 
 const char *const setup_audit_names[] = {"redacted", "full", NULL};
+
+/* A value that is no reference may be a credential, so no text repeats it. */
+static bool read_credential(const struct js_binding *b, const struct js_node *key,
+                            struct setup_credential *ret, struct error *err)
+{
+    const struct js_node *v = js_value_of(key);
+
+    ret->service = js_text(b->doc, key, b->mem);
+    if (!ret->service.n || ret->service.n > SETUP_SERVICE_MAX)
+        return js_bind_fault(b, key, err, "the name of a service has 1 to %d bytes",
+                             SETUP_SERVICE_MAX);
+    return (js_type_is(v, JS_STRING) &&
+            config_is_secret_reference(js_text(b->doc, v, b->mem), &ret->secret)) ||
+           js_bind_fault(b, v, err,
+                         "a credential is written \"${secret:NAME}\": the name of a secret, never "
+                         "its value");
+}
+
+bool session_setup_read_credentials(const struct js_binding *b, const struct js_field *f,
+                                    const struct js_node *v, void *place, struct error *err)
+{
+    struct setup_credential *list = arena_zalloc(b->mem, SETUP_CREDENTIALS_MAX * sizeof(*list));
+    size_t n = 0;
+
+    if (!js_type_is(v, JS_OBJECT))
+        return js_bind_fault(b, v, err, "\"%s\" must be an object", f->name);
+    for (const struct js_node *k = js_first(b->doc, v); k; k = js_next(b->doc, v, js_value_of(k))) {
+        if (n == SETUP_CREDENTIALS_MAX)
+            return js_bind_fault(b, v, err, "\"%s\" has at most %d services", f->name,
+                                 SETUP_CREDENTIALS_MAX);
+        if (!read_credential(b, k, &list[n++], err))
+            return false;
+    }
+    *(struct setup_credential **)place = list;
+    *(size_t *)(void *)((char *)place - f->offset + f->count_offset) = n;
+    return true;
+}
+
+struct str session_setup_secret(const struct session_setup *s, struct str service)
+{
+    for (size_t i = 0; i < s->n_credentials; i++)
+        if (str_eq(s->credentials[i].service, service))
+            return s->credentials[i].secret;
+    return STR_NONE;
+}
 
 #define AT(member) .offset = offsetof(struct session_setup, member)
 static const struct js_field fields[] = {
@@ -23,6 +68,11 @@ static const struct js_field fields[] = {
      .min = SETUP_AUDIT_BODY_MIN,
      .max = SETUP_AUDIT_BODY_MAX},
     {.name = "limits", .kind = JS_BIND_OBJECT, AT(limits), .fields = limits_fields},
+    {.name = "credentials",
+     .kind = JS_BIND_CUSTOM,
+     .read = session_setup_read_credentials,
+     AT(credentials),
+     .count_offset = offsetof(struct session_setup, n_credentials)},
     {.name = "told", .kind = JS_BIND_BOOL, AT(is_told)},
     {0},
 };
@@ -112,9 +162,18 @@ struct session_setup *session_setup_new(struct str json)
     struct session_setup parsed, *s = NULL;
 
     if (session_setup_parse(json, mem, &parsed)) {
-        s = xcalloc(1, sizeof(*s) + parsed.from.n + parsed.profile.n);
-        char *texts = (char *)(s + 1);
+        size_t bytes = parsed.n_credentials * sizeof(*parsed.credentials);
+        size_t texts_n = parsed.from.n + parsed.profile.n;
+        for (size_t i = 0; i < parsed.n_credentials; i++)
+            texts_n += parsed.credentials[i].service.n + parsed.credentials[i].secret.n;
+        s = xcalloc(1, sizeof(*s) + bytes + texts_n);
+        char *texts = (char *)(s + 1) + bytes;
         *s = parsed;
+        s->credentials = bytes ? (struct setup_credential *)(s + 1) : NULL;
+        for (size_t i = 0; i < parsed.n_credentials; i++)
+            s->credentials[i] =
+                (struct setup_credential){copy_to(&texts, parsed.credentials[i].service),
+                                          copy_to(&texts, parsed.credentials[i].secret)};
         s->from = copy_to(&texts, parsed.from);
         s->profile = copy_to(&texts, parsed.profile);
     }
@@ -145,6 +204,15 @@ struct str session_setup_write(const struct session_setup *s, struct arena *mem)
         js_key(&w, STR("limits"));
         js_object(&w);
         limits_write(&w, &s->limits);
+        js_object_end(&w);
+    }
+    if (s->n_credentials) {
+        js_key(&w, STR("credentials"));
+        js_object(&w);
+        for (size_t i = 0; i < s->n_credentials; i++) {
+            js_key(&w, s->credentials[i].service);
+            js_string(&w, arena_printf(mem, "${secret:%.*s}", STR_ARG(s->credentials[i].secret)));
+        }
         js_object_end(&w);
     }
     if (s->is_told)

@@ -3,7 +3,7 @@
  * It is the JSON text of the column `setup`,
  *
  *   {"template":"support@3","profile":"support","audit":"full","audit_body":65536,
- *    "limits":{"requests":"60/m","calls":2},"told":true}
+ *    "limits":{"requests":"60/m","calls":2},"credentials":{"github":"${secret:GH}"},"told":true}
  *
  * and every member is optional.  A set-up only narrows what a caller may do: it never widens
  * rights, and it never stores less of a body than the server's own audit mode asks for. */
@@ -24,12 +24,21 @@ enum setup_audit {
 };
 extern const char *const setup_audit_names[]; /* for JS_BIND_ENUM */
 
+#define SETUP_CREDENTIALS_MAX 16
+#define SETUP_SERVICE_MAX 128 /* bytes */
+
+/* The credential of a service by the name of its secret, never by its value. */
+struct setup_credential {
+    struct str service, secret;
+};
 struct session_setup {
     struct str from; /* "support@3": the template and its version; absent: none */
     struct str profile;
     enum setup_audit audit;
     size_t audit_body; /* stored bytes of one body with SETUP_AUDIT_FULL; 0: as configured */
     struct limits limits;
+    struct setup_credential *credentials;
+    size_t n_credentials;
     bool is_told; /* the client knows that bodies are recorded completely */
 };
 /* Texts are in mem.  False: the text is not a set-up that this program has written. */
@@ -50,6 +59,11 @@ extern const struct js_field session_setup_change_fields[]; /* for `to` */
  * ERR_BAD_INPUT. */
 must_check bool session_setup_apply(const struct session_setup_change *change,
                                     struct session_setup *s, struct error *err);
+/* JS_BIND_CUSTOM reader of {SERVICE: "${secret:NAME}"}. */
+bool session_setup_read_credentials(const struct js_binding *b, const struct js_field *f,
+                                    const struct js_node *v, void *place, struct error *err);
+/* The name of the secret for this service; absent: there is none. */
+struct str session_setup_secret(const struct session_setup *s, struct str service);
 bool session_setup_has_limits(const struct session_setup *s);
 /* A session counts requests, bytes and calls, but has no processes of its own. */
 must_check bool session_limits_check(const struct limits *l, struct error *err);

@@ -23,7 +23,7 @@ static void on_found(struct read_job *job)
 
     f->ok = job->ok;
     f->err = job->err;
-    if (f->ok && !template_spec_check(&f->spec, f->config, &why))
+    if (f->ok && !template_spec_check(&f->spec, f->config, f->tenant, &why))
         f->ok = error_set(&f->err, ERR_BAD_INPUT, "the template %.*s cannot be used: %s",
                           STR_ARG(f->ref), why.text);
     f->done(f);

@@ -68,6 +68,14 @@ const struct js_field template_fields[] = {
      AT(metadata),
      .max = TEMPLATE_METADATA_MAX,
      .help = "Metadata of the session, an object. Members that a request sends take precedence."},
+    {.name = "credentials",
+     .kind = JS_BIND_CUSTOM,
+     .read = session_setup_read_credentials,
+     AT(credentials),
+     .count_offset = offsetof(struct template_spec, n_credentials),
+     .help =
+         "Credentials of the session for services, each as \"${secret:NAME}\". The operator lists "
+         "the secrets that templates of the tenant may name (tenants.NAME.secrets)."},
     {0},
 };
 
@@ -148,7 +156,21 @@ static bool toolset_check(struct str key, const struct profile_config *p, const 
     return true;
 }
 
-bool template_spec_check(const struct template_spec *t, const struct config *c, struct error *err)
+static bool credentials_check(const struct template_spec *t, const struct config *c,
+                              struct str tenant, struct error *err)
+{
+    for (size_t i = 0; i < t->n_credentials; i++)
+        if (!config_tenant_may(c, tenant, t->credentials[i].secret))
+            return error_set(
+                err, ERR_BAD_INPUT,
+                "templates of the tenant %.*s may not name the secret %.*s; the operator "
+                "allows it with \"secrets\" of the tenant in the configuration",
+                STR_ARG(tenant), STR_ARG(t->credentials[i].secret));
+    return true;
+}
+
+bool template_spec_check(const struct template_spec *t, const struct config *c, struct str tenant,
+                         struct error *err)
 {
     const struct profile_config *p = t->profile.p ? config_profile(c, t->profile) : NULL;
 
@@ -164,7 +186,7 @@ bool template_spec_check(const struct template_spec *t, const struct config *c, 
     for (size_t i = 0; i < t->n_toolsets; i++)
         if (!toolset_check(t->toolsets[i], p, c, err))
             return false;
-    return true;
+    return credentials_check(t, c, tenant, err);
 }
 
 struct session_setup template_setup_of(const struct template_spec *t,
@@ -176,6 +198,8 @@ struct session_setup template_setup_of(const struct template_spec *t,
         .audit = t->audit,
         .audit_body = t->audit_body,
         .limits = t->limits,
+        .credentials = t->credentials,
+        .n_credentials = t->n_credentials,
     };
 }
 

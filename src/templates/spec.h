@@ -3,7 +3,7 @@
  *
  *   {"description":"…","ttl":"8h","profile":"support","toolsets":["tickets"],
  *    "audit":"full","audit_body":"256KiB","limits":{"requests":"60/m","calls":2},
- *    "context":{…},"metadata":{…}}
+ *    "context":{…},"metadata":{…},"credentials":{"github":"${secret:GH}"}}
  *
  * Every member is optional.  A template is stored as the bytes that were sent; every change makes a
  * new version.  A session copies what it takes from a version, so that no later change reaches it. */
@@ -27,6 +27,8 @@ struct template_spec {
     size_t audit_body;
     struct limits limits;
     struct str context, metadata; /* JSON objects; absent: none */
+    struct setup_credential *credentials;
+    size_t n_credentials;
 };
 extern const struct js_field template_fields[]; /* for struct template_spec */
 
@@ -39,9 +41,10 @@ must_check bool template_ref_parse(struct str ref, struct str *ret_name, int64_t
 /* Reads the JSON text of a template.  ERR_BAD_INPUT names the member. */
 must_check bool template_spec_parse(struct str json, struct arena *mem, struct template_spec *ret,
                                     struct error *err);
-/* Whether this configuration has everything that the template names. */
+/* Whether this configuration has everything that the template names, and lets templates of the tenant
+ * name its secrets. */
 must_check bool template_spec_check(const struct template_spec *t, const struct config *c,
-                                    struct error *err);
+                                    struct str tenant, struct error *err);
 /* The set-up of a session from this version of the template; its texts are in mem, or those of `t`. */
 struct session_setup template_setup_of(const struct template_spec *t,
                                        const struct template_row *row, struct arena *mem);

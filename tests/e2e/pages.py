@@ -19,7 +19,7 @@ import subprocess
 
 import harness
 
-FENCES = ('', 'console', 'json', 'sh', 'text', 'ini', 'toml', 'yaml', 'nginx', 'sql')
+FENCES = ('', 'console', 'json', 'sh', 'text', 'ini', 'toml', 'yaml', 'nginx', 'sql', 'python', 'js')
 CONFIG_KEYS = {'mcpServers', 'servers', 'holdfast', 'inputs'}
 
 

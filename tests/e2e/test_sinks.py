@@ -17,8 +17,9 @@ import time
 
 import pytest
 
+import pages
 from commands import control, run
-from harness import BINARY, wait_for
+from harness import BINARY, node, wait_for
 from postgres import shared_keys
 from receiver import Receiver
 from rest import Rest
@@ -203,6 +204,34 @@ def test_webhook__is_signed_and_tried_again_until_it_takes(holdfast, receiver):
     assert metric(hf, 'failures_total', 'hook') == 3
     assert any(line.get('why') == 'it answered HTTP 500' for line in hf.log() if isinstance(line, dict))
     assert KEY not in hf.text()
+
+
+def test_page__its_checks_of_a_signature_work(holdfast, receiver, tmp_path):
+    to = receiver()
+    hf = holdfast(settings={'sinks': [hook(to, secret=KEY)]})
+    call(hf)
+    wait_for(to.taken, 'a request')
+    post = to.posts[0]
+    head = {name.lower(): value for name, value in post['headers'].items()}
+    wrong = {**head, 'webhook-timestamp': str(int(head['webhook-timestamp']) + 1)}
+    old = {**head, 'webhook-timestamp': '1700000000'}
+    blocks = {language: text for language, text, _ in pages.blocks(pages.read('docs/sinks.md'))}
+    place = {}
+    exec(blocks['python'], place)  # pylint: disable=exec-used
+    genuine = place['is_genuine']
+    assert genuine(head, post['body'], KEY.encode())
+    assert not any((genuine(head, post['body'] + b' ', KEY.encode()), genuine(head, post['body'], b'x'), genuine(wrong, post['body'], KEY.encode()),
+                    genuine(old, post['body'], KEY.encode())))
+    if not node():
+        return
+    (tmp_path / 'check.mjs').write_text(blocks['js'] + """
+import { readFileSync } from 'node:fs';
+const { heads, body, key } = JSON.parse(readFileSync(0));
+console.log(JSON.stringify(heads.map((head) => isGenuine(head, Buffer.from(body, 'base64'), key))));
+""")
+    given = json.dumps({'heads': [head, wrong, old], 'body': base64.b64encode(post['body']).decode(), 'key': KEY})
+    done = subprocess.run([node(), tmp_path / 'check.mjs'], input=given, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout) == [True, False, False]
 
 
 def test_webhook__takes_a_key_of_standard_webhooks_and_smaller_batches(holdfast, receiver):

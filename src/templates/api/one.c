@@ -295,7 +295,7 @@ void api_put_template(struct api_call *c)
     }
     t->change.row.spec = arena_dup(t->j.mem, js_raw(&c->doc, js_root(&c->doc)));
     if (!template_spec_parse(t->change.row.spec, t->j.mem, &spec, &err) ||
-        !template_spec_check(&spec, c->config, &err)) {
+        !template_spec_check(&spec, c->config, c->who.tenant, &err)) {
         api_job_refuse(&t->j, &err);
         return;
     }
