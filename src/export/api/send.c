@@ -54,13 +54,14 @@ static void sending_free(struct sending *s)
 static void refuse(struct sending *s, const struct error *err)
 {
     struct api_call *c = s->call;
+    const struct error why = *err; /* it may be in *s */
 
     sending_free(s);
     c->reg.result = REGISTRY_MISSING;
-    if (err->code == ERR_SESSION_NOT_FOUND)
+    if (why.code == ERR_SESSION_NOT_FOUND)
         api_refuse_result(c);
     else
-        api_refuse(c, err->code, "%s", err->text);
+        api_refuse(c, why.code, "%s", why.text);
 }
 
 /* Cuts the answer off. */
