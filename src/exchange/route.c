@@ -52,7 +52,13 @@ bool exchange_sees_server(const struct exchange *x, struct str server)
 
 static struct upstream *find_server(struct exchange *x, struct str name)
 {
-    return exchange_sees_server(x, name) ? upstreams_find(x->sv->upstreams, name) : NULL;
+    struct upstreams *all = x->sv->upstreams;
+    struct upstream *own;
+
+    if (!exchange_sees_server(x, name))
+        return NULL;
+    own = upstreams_find_private(all, name, &x->caller.who);
+    return own ? own : upstreams_find(all, name);
 }
 
 static bool is_in_scope(void *arg, const struct upstream *up)

@@ -66,6 +66,14 @@ void builtin_register(const struct builtin *b, void *arg)
     *r = (struct registered){b, arg};
 }
 
+void builtin_unregister(const struct builtin *b)
+{
+    struct registered *r = entry_of(b);
+
+    if (r)
+        *r = registered[--n_registered]; /* names are unique, but for those of a mock */
+}
+
 const struct builtin *builtin_find(struct str name)
 {
     const struct registered *r = find(name);

@@ -64,7 +64,8 @@ struct builtin {
 /* Call it before any upstream of that name is used.  The table is not copied.  Of two servers with
  * one name the first counts. */
 void builtin_register(const struct builtin *b, void *arg);
-const struct builtin *builtin_find(struct str name);                               /* or NULL */
+void builtin_unregister(const struct builtin *b);    /* no link to it is left */
+const struct builtin *builtin_find(struct str name); /* or NULL */
 const struct builtin_tool *builtin_tool(const struct builtin *b, struct str name); /* or NULL */
 bool builtin_hides(const struct builtin *b, const struct principal *who, struct str tool);
 /* Writes its instructions for this caller, as the inside of a JSON string. */

@@ -249,7 +249,7 @@ static void probe_finish_lists(struct probe *p)
     if (mcp_era(p->catalog->era)->mirrors_body && !p->up->ops->has_process)
         catalog_filter(p->catalog, CATALOG_TOOLS, mirrors_well, p);
     upstream_filter_tools(p->up, p->catalog);
-    if (p->up->set->guard.look && !p->tools_failed)
+    if (p->up->set->guard.look && !p->tools_failed && !p->up->own)
         p->up->set->guard.look(p->up->set->guard.arg, p->up, p->catalog, true);
     probe_finish(p, NULL);
 }

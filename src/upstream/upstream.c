@@ -35,6 +35,7 @@ struct upstreams *upstreams_new(const struct upstreams_config *config)
     s->guard = config->guard;
     s->eras = eras_open(config->eras_file);
     list_init(&s->all);
+    list_init(&s->privates);
     list_init(&s->retired);
     map_init(&s->ledger);
     watches_init(s);
@@ -75,8 +76,8 @@ static void on_notify(struct deadline *d)
     upstream_notify_held_back(container_of(d, struct upstream, notify));
 }
 
-static struct upstream *upstream_new(struct upstreams *s, struct config *config,
-                                     const struct server_config *server)
+struct upstream *upstream_new(struct upstreams *s, struct config *config,
+                              const struct server_config *server)
 {
     struct upstream *u = xcalloc(1, sizeof(*u));
     u->set = s;
@@ -86,7 +87,6 @@ static struct upstream *upstream_new(struct upstreams *s, struct config *config,
     u->config = server;
     u->ops = ops_for(server);
     u->sse = server->sse;
-    u->tally = upstreams_tally(s, server->name);
     u->stderr_log = stderr_log_new();
     u->refreshed_ms = -REFRESH_EVERY_MS;
     for (int kind = 0; kind < CATALOG_KINDS; kind++)
@@ -102,6 +102,15 @@ static struct upstream *upstream_new(struct upstreams *s, struct config *config,
     list_init(&u->catalog_wants);
     deadline_class_init(&u->call_deadlines, s->loop, server->timeout_ms);
     list_push(&s->all, &u->node);
+    return u;
+}
+
+static struct upstream *add(struct upstreams *s, struct config *config,
+                            const struct server_config *server)
+{
+    struct upstream *u = upstream_new(s, config, server);
+
+    u->tally = upstreams_tally(s, server->name);
     return u;
 }
 
@@ -122,6 +131,7 @@ void upstream_unref(struct upstream *u)
     catalog_unref(u->catalog);
     stderr_log_unref(u->stderr_log);
     free(u->watcher);
+    private_release(u->own);
     map_release(&u->links);
     past_release(u);
     crashes_release(u);
@@ -142,12 +152,13 @@ static void end_links(struct upstream *u, bool idle_only, const struct error *wh
 
 const char *upstream_retired_text(const struct upstream *u)
 {
+    if (u->own)
+        return "is not served any more";
     return u->is_restarted ? "was restarted by an administrator; try again"
                            : "was removed from the configuration";
 }
 
-/* A changed or removed upstream finishes its calls and takes no new ones. */
-static void retire(struct upstream *u)
+void upstream_retire(struct upstream *u)
 {
     u->retired = true;
     u->retry_at_ms = loop_now_ms(u->set->loop) + RETIRE_MS;
@@ -157,7 +168,7 @@ static void retire(struct upstream *u)
     list_push(&u->set->retired, &u->node);
 }
 
-static void finish_retired(struct upstream *u, bool now)
+void upstream_finish_retired(struct upstream *u, bool now)
 {
     struct error why = {0};
     bool late = now || loop_now_ms(u->set->loop) >= u->retry_at_ms;
@@ -181,16 +192,16 @@ bool upstream_restart(struct upstream *u, struct error *err)
         return error_set(err, ERR_BAD_INPUT,
                          "%.*s is part of Holdfast and has no process; restart Holdfast instead",
                          STR_ARG(u->config->name));
-    fresh = upstream_new(s, u->config_ref, u->config);
+    fresh = add(s, u->config_ref, u->config);
     list_remove(&fresh->node); /* the place of the old one, in configuration order */
     list_push(next, &fresh->node);
     stderr_log_unref(fresh->stderr_log);
     fresh->stderr_log = stderr_log_ref(u->stderr_log);
     fresh->was_left_out = true; /* listeners hear of its lists, which may be others now */
     u->is_restarted = true;
-    retire(u);
+    upstream_retire(u);
     probe_start(fresh);
-    finish_retired(u, false);
+    upstream_finish_retired(u, false);
     return true;
 }
 
@@ -208,7 +219,7 @@ static void apply_builtins(struct upstreams *s, struct config *config)
             list_remove(&u->node);
             list_push(&s->all, &u->node);
         } else if (builtin_find(config->builtins[i].name)) {
-            upstream_new(s, config, &config->builtins[i]);
+            add(s, config, &config->builtins[i]);
         }
     }
 }
@@ -220,21 +231,22 @@ void upstreams_apply(struct upstreams *s, struct config *config)
         struct upstream *u = list_entry(n, struct upstream, node);
         const struct server_config *now = config_server(config, u->config->name);
         if (!now || memcmp(now->definition, u->config->definition, sizeof(now->definition)) != 0)
-            retire(u);
+            upstream_retire(u);
     }
     for (size_t i = 0; i < config->n_servers; i++)
         if (!upstreams_find(s, config->servers[i].name))
-            upstream_new(s, config, &config->servers[i]);
+            add(s, config, &config->servers[i]);
     apply_builtins(s, config);
-    list_each(&s->retired, r) finish_retired(list_entry(r, struct upstream, node), false);
+    list_each(&s->retired, r) upstream_finish_retired(list_entry(r, struct upstream, node), false);
 }
 
 void upstreams_free(struct upstreams *s)
 {
     s->is_stopping = true;
     loop_timer_free(s->tick);
-    list_each(&s->all, n) retire(list_entry(n, struct upstream, node));
-    list_each(&s->retired, r) finish_retired(list_entry(r, struct upstream, node), true);
+    list_each(&s->all, n) upstream_retire(list_entry(n, struct upstream, node));
+    list_each(&s->privates, n) upstream_retire(list_entry(n, struct upstream, node));
+    list_each(&s->retired, r) upstream_finish_retired(list_entry(r, struct upstream, node), true);
     upstreams_unref(s);
 }
 
@@ -254,18 +266,20 @@ void upstreams_each(struct upstreams *s, void (*fn)(void *arg, struct upstream *
     list_each(&s->all, n) fn(arg, list_entry(n, struct upstream, node));
 }
 
-void upstreams_end_links(struct upstreams *s, struct str key, const char *why)
+static void end_link(struct upstream *u, struct str key, const char *why)
 {
+    struct link *l = map_get(&u->links, key);
     struct error err;
 
-    list_each(&s->all, node)
-    {
-        struct upstream *u = list_entry(node, struct upstream, node);
-        struct link *l = map_get(&u->links, key);
-        error_set(&err, ERR_CANCELLED, "%.*s was ended: %s", STR_ARG(u->config->name), why);
-        if (l)
-            link_end(l, &err);
-    }
+    error_set(&err, ERR_CANCELLED, "%.*s was ended: %s", STR_ARG(u->config->name), why);
+    if (l)
+        link_end(l, &err);
+}
+
+void upstreams_end_links(struct upstreams *s, struct str key, const char *why)
+{
+    list_each(&s->all, n) end_link(list_entry(n, struct upstream, node), key, why);
+    list_each(&s->privates, n) end_link(list_entry(n, struct upstream, node), key, why);
 }
 
 void upstreams_session_over(struct upstreams *s, struct str server, struct str key,
@@ -406,7 +420,7 @@ static void on_tick(void *arg)
         upstream_notify_held_back(u);
         upstream_retry_later(u, now);
     }
-    list_each(&s->retired, r) finish_retired(list_entry(r, struct upstream, node), false);
+    list_each(&s->retired, r) upstream_finish_retired(list_entry(r, struct upstream, node), false);
     upstreams_serve(s);
     eras_save(s->eras);
 }

@@ -77,6 +77,21 @@ struct upstreams *upstreams_new(const struct upstreams_config *config) must_chec
  * untouched.  Changed and removed servers finish their calls (at most 30 s) and end. */
 void upstreams_apply(struct upstreams *s, struct config *config);
 void upstreams_free(struct upstreams *s);
+/* A built-in server beside the configured ones, for one owner: only upstreams_find_private() finds it,
+ * no list shows it, and nothing about it outlives it.  `config` has `server`.  on_freed is called
+ * when nobody uses it any more, and upstreams_free() ends it too. */
+struct upstream_private {
+    struct config *config;
+    const struct server_config *server;
+    const struct principal *owner;
+    void (*on_freed)(void *arg);
+    void *arg;
+};
+struct upstream *upstreams_add_private(struct upstreams *s, const struct upstream_private *p);
+/* NULL: this caller has none of this name. */
+struct upstream *upstreams_find_private(struct upstreams *s, struct str name,
+                                        const struct principal *who);
+void upstream_end_private(struct upstream *u); /* calls under way fail */
 /* Starts the processes and remote sessions of a server anew, as if its definition had changed, and
  * probes it at once.  Back-off after failures begins anew too.  ERR_BAD_INPUT for a built-in
  * server. */

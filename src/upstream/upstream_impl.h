@@ -140,7 +140,17 @@ struct upstream {
     bool refuses_initialize; /* answers server/discover but not initialize */
     bool sse; /* speaks the HTTP transport of 2024: configured, or found by a probe */
     int64_t refreshed_ms;
-    struct watcher *watcher; /* NULL: not needed so far */
+    struct private_server *own; /* NULL: a configured server */
+    struct watcher *watcher;    /* NULL: not needed so far */
+};
+
+/* What a private server has beside the others (private.c). */
+struct private_server {
+    struct str tenant, owner;
+    struct upstream_tally *tally;
+    void (*on_freed)(void *arg);
+    void *arg;
+    struct arena *mem;
 };
 
 struct upstreams {
@@ -151,7 +161,8 @@ struct upstreams {
     struct process_quota quota;
     struct catalog_guard guard;
     struct eras *eras;
-    struct list all; /* struct upstream, current ones */
+    struct list all;      /* struct upstream, current ones */
+    struct list privates; /* likewise, upstreams_add_private() */
     struct list retired;
     struct map tallies; /* name → struct upstream_tally */
     struct map ledger;  /* our id → struct pending */
@@ -239,6 +250,14 @@ void upstream_slot_freed(struct upstreams *s); /* the same at the end of the tur
 void remote_end_session(struct upstream *u, struct str resume);
 /* upstream.c */
 void upstreams_unref(struct upstreams *s);
+/* Without a tally. */
+struct upstream *upstream_new(struct upstreams *s, struct config *config,
+                              const struct server_config *server);
+/* A changed or removed upstream finishes its calls and takes no new ones. */
+void upstream_retire(struct upstream *u);
+void upstream_finish_retired(struct upstream *u, bool now);
+/* private.c: the upstream is being freed. */
+void private_release(struct private_server *p);
 /* What happened to a retired upstream, to follow its name in an error. */
 const char *upstream_retired_text(const struct upstream *u);
 /* False: the server is in back-off after failures, or removed from the configuration. */
