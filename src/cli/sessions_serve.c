@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define IDLE_MS 120000
+#define RECORDING_MAX ((size_t)256 << 20)
 #define PART ((size_t)64 << 10)
 #define NAME_SHOWN 200
 #define UNREAD_MAX ((size_t)4 << 20) /* of lines that nobody reads */
@@ -54,7 +55,7 @@ static void choose(struct mock_lines *l, struct cli *cli)
 
 static void begin(struct sessions_serve *s, struct mock_lines *l)
 {
-    s->mock = mock_new();
+    s->mock = mock_new(RECORDING_MAX);
     mock_lines_begin(l, s->mock);
     choose(l, s->cli);
 }

@@ -86,7 +86,8 @@ struct replay {
 
 struct replays {
     struct services *sv;
-    struct list all; /* struct replay */
+    struct list all;    /* struct replay */
+    struct list served; /* struct served (serve.h) */
     unsigned n;
     struct worker *worker; /* NULL before the first replay */
 };

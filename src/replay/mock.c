@@ -4,6 +4,7 @@
 
 #include "base/map.h"
 #include "crypto/hash.h"
+#include "identity/scopes.h"
 #include "json/read.h"
 #include "replay/canon.h"
 
@@ -32,12 +33,13 @@ static bool grow(struct arena *mem, void **list, size_t n, size_t *room, size_t 
     return true;
 }
 
-struct mock *mock_new(void)
+struct mock *mock_new(size_t max_bytes)
 {
-    struct arena *mem = arena_new(MOCK_BYTES);
+    struct arena *mem = arena_new(max_bytes);
     struct mock *m = arena_new_of(mem, struct mock);
 
     m->mem = mem;
+    m->max_bytes = max_bytes;
     m->tool_at = arena_new_of(mem, struct map);
     m->key_at = arena_new_of(mem, struct map);
     return m;
@@ -251,6 +253,18 @@ static bool add_answer(struct mock *m, size_t tool, const struct recorded_call *
     return add_position(m->mem, &t->calls, &t->n, &t->room, position);
 }
 
+bool mock_wants(const struct str *only, size_t n_only, const struct recorded_call *c)
+{
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    struct str name = arena_printf(mem, "%.*s__%.*s", STR_ARG(c->server), STR_ARG(c->tool));
+    bool ret = n_only == 0;
+
+    for (size_t i = 0; i < n_only && !ret; i++)
+        ret = scope_matches(only[i], name);
+    arena_free(mem);
+    return ret;
+}
+
 bool mock_add(struct mock *m, const struct recorded_call *c, struct error *err)
 {
     bool is_call = c->kind == RECORDED_CALL && c->server.n && c->tool.n &&
@@ -275,10 +289,11 @@ bool mock_add(struct mock *m, const struct recorded_call *c, struct error *err)
             t->lack = lack;
         ok = lack.p || add_answer(m, tool, c);
     }
-    return ok || error_set(err, ERR_TOO_LARGE,
-                           "the recorded calls are larger than %zu MiB; choose some of them with "
-                           "--only",
-                           MOCK_BYTES >> 20);
+    return ok ||
+           error_set(err, ERR_TOO_LARGE,
+                     "the recorded calls are larger than %zu MiB; choose some of their tools with "
+                     "\"only\"",
+                     m->max_bytes >> 20);
 }
 
 struct mock_tool *mock_tool(const struct mock *m, struct str server, struct str name)

@@ -16,8 +16,6 @@
 
 #include "recording/recording.h"
 
-#define MOCK_BYTES ((size_t)256 << 20) /* of the recorded calls in memory */
-
 enum mock_rule { MOCK_EXACT, MOCK_AGAIN, MOCK_IN_ORDER, MOCK_UNKNOWN, MOCK_RULES };
 extern const char *const mock_rule_names[]; /* "exact", "again", "in order", "unknown" */
 
@@ -48,6 +46,7 @@ struct mock_key {
 
 struct mock {
     struct arena *mem;
+    size_t max_bytes; /* of the recorded calls in memory */
     struct mock_call *calls;
     size_t n, room;
     struct mock_tool *tools;
@@ -57,8 +56,10 @@ struct mock {
     struct map *tool_at, *key_at; /* "server/tool" and a key's name → its position + 1 */
     int64_t left_out;             /* recorded requests that are no calls of a server's tool */
 };
-struct mock *mock_new(void) must_check;
+struct mock *mock_new(size_t max_bytes) must_check;
 void mock_free(struct mock *m); /* NULL is fine */
+/* Whether the call is of a tool that one of the patterns of server__tool names; none: every call. */
+bool mock_wants(const struct str *only, size_t n_only, const struct recorded_call *c);
 /* Copies what it needs.  ERR_TOO_LARGE. */
 must_check bool mock_add(struct mock *m, const struct recorded_call *c, struct error *err);
 /* NULL: no such tool is on record. */

@@ -3,7 +3,6 @@
 
 #include "base/log.h"
 #include "crypto/base64.h"
-#include "identity/scopes.h"
 #include "json/read.h"
 
 #include <stdio.h>
@@ -91,16 +90,6 @@ static bool read_call(const struct js_doc *d, struct arena *mem, struct recorded
     return true;
 }
 
-static bool is_wanted(const struct mock_lines *l, const struct recorded_call *c, struct arena *mem)
-{
-    struct str name = arena_printf(mem, "%.*s__%.*s", STR_ARG(c->server), STR_ARG(c->tool));
-
-    for (size_t i = 0; i < l->n_only; i++)
-        if (scope_matches(l->only[i], name))
-            return true;
-    return l->n_only == 0;
-}
-
 static bool take_session(struct mock_lines *l, const struct js_doc *d, struct arena *mem,
                          struct error *err)
 {
@@ -123,7 +112,7 @@ static bool take_call(struct mock_lines *l, const struct js_doc *d, struct arena
 
     if (!l->has_session || !read_call(d, mem, &c))
         return error_set(err, ERR_BAD_INPUT, "line %lld " WHY_NOT, (long long)l->number);
-    return !is_wanted(l, &c, mem) || mock_add(l->mock, &c, err);
+    return !mock_wants(l->only, l->n_only, &c) || mock_add(l->mock, &c, err);
 }
 
 static bool take_line(struct mock_lines *l, struct str line, struct error *err)

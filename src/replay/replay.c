@@ -27,6 +27,7 @@ struct replays *replays_new(struct services *sv)
 
     home->sv = sv;
     list_init(&home->all);
+    list_init(&home->served);
     return home;
 }
 
@@ -40,6 +41,8 @@ void replays_stop(struct replays *home)
 
 void replays_free(struct replays *home)
 {
+    if (home) /* what was served is freed with the last link to it, in loop_free() */
+        list_each(&home->served, n) list_remove(n);
     free(home);
 }
 

@@ -80,28 +80,36 @@ def rules(calls):
 
 # What agents do: the official clients.
 
-@pytest.fixture
-def served_to_clients(api):
+def needs_clients():
     if not harness.node() or not os.path.exists(os.path.join(harness.NODE_MODULES, '@modelcontextprotocol/client')):
         pytest.skip('the packages of tests/package.json are not installed')
+
+
+@pytest.fixture
+def served_to_clients(api):
+    needs_clients()
     session = recorded(api, CALLS)
     with serving(api.holdfast, session['session_id']) as served:
         api.holdfast.stop()  # no server and no daemon is needed any more
         yield served
 
 
+def drive(client, era, url, features, prefix=''):
+    """Runs tests/clients/recording.mjs with one official client."""
+    done = subprocess.run([harness.node(), DRIVE, '--client', client, '--peer', 'recording', '--features', ','.join(features),
+                           '--url', url, '--prefix', prefix],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CELL_S, check=False)
+    said = {line['feature']: line for line in map(json.loads, done.stdout.splitlines())}
+    failed = {f: said.get(f) for f in ('connect', *features, 'close') if not said.get(f, {}).get('ok')}
+    assert not failed, (client, url, failed, done.stderr[-2000:])
+    assert (said['connect']['detail'].split(' ')[0] == harness.MODERN) == (era == 'modern'), said['connect']
+
+
 def test_official_clients__of_both_sdks_and_eras_are_answered(served_to_clients):
-    features = ['tools', 'answers', 'order', 'unknown']
+    base, features = f'http://127.0.0.1:{served_to_clients.port}', ['tools', 'answers', 'order', 'unknown']
     for client, era in CLIENTS.items():
-        for front in ('/mcp/shop', '/mcp'):
-            url = f'http://127.0.0.1:{served_to_clients.port}{front}'
-            done = subprocess.run([harness.node(), DRIVE, '--client', client, '--peer', 'recording', '--features', ','.join(features),
-                                   '--url', url, '--prefix', 'shop__' if front == '/mcp' else ''],
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=CELL_S, check=False)
-            said = {line['feature']: line for line in map(json.loads, done.stdout.splitlines())}
-            failed = {f: said.get(f) for f in ('connect', *features, 'close') if not said.get(f, {}).get('ok')}
-            assert not failed, (client, front, failed, done.stderr[-2000:])
-            assert (said['connect']['detail'].split(' ')[0] == harness.MODERN) == (era == 'modern'), said['connect']
+        drive(client, era, f'{base}/mcp/shop', features)
+        drive(client, era, f'{base}/mcp', features, 'shop__')
     calls, summary = served_to_clients.end(status=1)
     assert summary['calls'] == 8 * 7 and summary['unknown'] == 8 and summary['in_order'] == 0, summary
     assert summary['used'] == summary['recorded'] == 6 and all('look' in c['why'] for c in calls if c['rule'] == 'unknown')

@@ -37,7 +37,7 @@ TEST(test_canon__equal_values_have_equal_bytes)
 /* A mock of one tool, from arguments and answers. */
 static struct mock *mock_of(const char *const list[][2], size_t n)
 {
-    struct mock *m = mock_new();
+    struct mock *m = mock_new((size_t)1 << 20);
     struct error err;
 
     for (size_t i = 0; i < n; i++) {
@@ -162,7 +162,7 @@ TEST(test_lines__are_read_in_pieces_of_any_size)
     struct str all = str_of(lines);
 
     for (size_t piece = 1; piece < all.n; piece += piece < 8 ? 1 : 97) {
-        struct mock *m = mock_new();
+        struct mock *m = mock_new((size_t)1 << 20);
         struct mock_lines l;
         struct error err;
         mock_lines_begin(&l, m);
@@ -196,7 +196,7 @@ TEST(test_lines__that_are_no_recording_are_refused)
     };
 
     for (size_t i = 0; i < countof(rows); i++) {
-        struct mock *m = mock_new();
+        struct mock *m = mock_new((size_t)1 << 20);
         struct mock_lines l;
         struct error err = {0};
         mock_lines_begin(&l, m);
