@@ -60,8 +60,14 @@ static void start_sessions(struct gateway_local *g)
                                        .audit = sv->audit,
                                        .is_shared = sessions.is_shared};
     sv->registry = registry_new(&registry);
-    sv->sharing = sharing_new(
-        &(struct sharing_config){.loop = sv->loop, .lanes = sv->lanes, .sessions = sv->sessions});
+    struct sharing_config sharing = {
+        .loop = sv->loop,
+        .lanes = sv->lanes,
+        .sessions = sv->sessions,
+        .registry = sv->registry,
+        .is_shared = sessions.is_shared,
+    };
+    sv->sharing = sharing_new(&sharing);
 }
 
 static bool open_for_changes(struct gateway_local *g, struct error *err)

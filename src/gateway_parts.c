@@ -79,7 +79,7 @@ void gateway_start_delivery(struct gateway *g)
         .eras_file = datadir_path(g->options.data_dir, "server-eras", g->mem),
     };
     builtin_register(&server_sample, NULL);
-    g->session_server = (struct session_server){g->api.registry, g->api.sharing};
+    g->session_server = (struct session_server){g->api.registry, g->api.sharing, &g->front.config};
     builtin_register(&server_session, &g->session_server);
     builtin_register(&server_docs, &g->docs);
     sv->upstreams = upstreams_new(&upstreams);
@@ -135,8 +135,8 @@ static void on_transport_ended_elsewhere(void *arg, struct transport *t)
     transport_unref(t);
 }
 
-/* Its former owner gets no more messages of its servers. */
-static void on_handed_over(void *arg, struct str tenant unused_arg, struct str id)
+/* Its former owner gets no more messages of its servers, and lends them nothing. */
+static void on_handed_over(void *arg, struct str id, bool had_secrets)
 {
     struct gateway *g = arg;
     char key[64];
@@ -144,6 +144,9 @@ static void on_handed_over(void *arg, struct str tenant unused_arg, struct str i
     snprintf(key, sizeof(key), "s:%.*s", STR_ARG(id));
     forget_secrets(g, str_of(key));
     hub_leave(g->sv.hub, str_of(key));
+    if (had_secrets)
+        upstreams_end_links(g->sv.upstreams, str_of(key),
+                            "it was handed over without the credentials of its former owner");
 }
 
 /* The session's calls use the new toolsets from now on.  Its clients must list their tools
@@ -261,6 +264,7 @@ void gateway_start_registry(struct gateway *g)
         .loop = sv->loop,
         .lanes = sv->lanes,
         .sessions = sv->sessions,
+        .registry = sv->registry,
         .is_shared = storage_is_shared(g->storage),
         .handed_over = on_handed_over,
         .arg = g,

@@ -345,6 +345,7 @@ static void call_send(struct call *c, struct link *l, bool was_open)
         .trace_lines = call_trace_send(c),
         .who = &c->who,
         .session_id = c->session->id,
+        .session_owner = c->session->owner,
         .handle = c->session->handle,
         .person = c->session->origin == ORIGIN_TOOL ? c->session->client_name : STR_NONE,
         .session_named = c->session_named,

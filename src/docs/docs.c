@@ -251,6 +251,16 @@ void call_revise(struct docs_call *c, struct str path, const struct vault_versio
     c->newest = document;
 }
 
+/* Reads are those of the session, whoever uses it. */
+const struct principal *call_reader(struct docs_call *c)
+{
+    if (!c->session_owner.p || str_eq(c->session_owner, c->who->owner))
+        return c->who;
+    struct principal *owner = arena_new_of(c->mem, struct principal);
+    *owner = (struct principal){.tenant = c->who->tenant, .owner = c->session_owner};
+    return owner;
+}
+
 /* Adds an op that records the lines which the session, if there is one, sees. */
 void call_note_lines(struct docs_call *c, struct str path)
 {
@@ -267,7 +277,7 @@ void call_note_lines(struct docs_call *c, struct str path)
         .to_line = c->to_line,
         .at_ms = clock_life_ms(),
     };
-    call_op(c, op_document_read(c->who, row));
+    call_op(c, op_document_read(call_reader(c), row));
 }
 
 void docs_work(struct docs *d, struct docs_call *c)

@@ -81,6 +81,7 @@ struct docs_call {
      * the accepted view that the session sees by this call; with from_line 0 nothing is
      * recorded. */
     struct str session_id;
+    struct str session_owner; /* absent: `who` */
     int64_t from_line, to_line;
     struct str author, kind, reason; /* of a change, for the history */
     struct docs_change *change;      /* docs_change() takes ownership */

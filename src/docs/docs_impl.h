@@ -97,6 +97,8 @@ void call_op(struct docs_call *c, struct store_op op); /* adds the op, for the c
 void call_revise(struct docs_call *c, struct str path, const struct vault_version *v,
                  const struct vault_version *before, const struct revision_row *how);
 void call_note_lines(struct docs_call *c, struct str path);
+/* The principal whose session reads: the owner of the session. */
+const struct principal *call_reader(struct docs_call *c);
 
 /* read.c */
 void read_start(struct docs_call *c);

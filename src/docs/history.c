@@ -119,7 +119,8 @@ static bool look_lines(struct docs_call *c, struct store *store, struct error *e
     if (!document)
         return true;
     c->document = *document;
-    if (!store_document_reads(store, c->who, c->session_id, document->id, l->mem, &rows, &n, err))
+    if (!store_document_reads(store, call_reader(c), c->session_id, document->id, l->mem, &rows, &n,
+                              err))
         return false;
     /* The widest read comes first, then the newest.  So a session that once read the whole
      * document, and changed it often since, still counts as having read all of it. */

@@ -272,6 +272,19 @@ static const struct builtin_tool tools[] = {
             "\"destructiveHint\":false,\"idempotentHint\":false}}",
         .run = session_join_run,
     },
+    {
+        .name = "fork",
+        .definition =
+            "{\"name\":\"fork\",\"description\":\"Copies what this session remembers (context, "
+            "toolsets, documents read) into a new session, to try something without changing this "
+            "one. The state of servers is not copied.\",\"inputSchema\":{\"type\":\"object\","
+            "\"additionalProperties\":false,\"properties\":{" SESSION_PROPERTY "}},"
+            "\"outputSchema\":{\"type\":\"object\",\"properties\":{\"session_id\":{\"type\":"
+            "\"string\"},\"forked_from\":{\"type\":\"string\"}},\"required\":[\"session_id\","
+            "\"forked_from\"]},\"annotations\":{\"readOnlyHint\":false,\"destructiveHint\":false,"
+            "\"idempotentHint\":false}}",
+        .run = session_fork_run,
+    },
     {.name = NULL},
 };
 

@@ -6,12 +6,14 @@
 
 #include "upstream/builtin.h"
 
+struct config;
 struct registry;
 struct sharing;
 /* What its tools use; its `arg`. */
 struct session_server {
     struct registry *registry;
     struct sharing *sharing;
+    struct config *const *config; /* the one in use */
 };
 extern const struct builtin server_session;
 
@@ -20,5 +22,6 @@ struct str session_compact_json(struct str json, struct arena *mem);
 /* session_share.c */
 void session_share_run(struct builtin_call *call);
 void session_join_run(struct builtin_call *call);
+void session_fork_run(struct builtin_call *call);
 
 #endif

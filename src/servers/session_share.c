@@ -4,6 +4,7 @@
 #include "servers/session.h"
 
 #include "base/clock.h"
+#include "config/config.h"
 #include "json/write.h"
 #include "session/registry.h"
 #include "session/sharing.h"
@@ -142,6 +143,48 @@ void session_share_run(struct builtin_call *call)
     c->sharing.wish = wish;
     call->waits = true;
     sharing_create(server->sharing, &c->sharing);
+}
+
+/* fork */
+
+static void on_forked(struct sharing_call *s)
+{
+    struct share_call *c = share_of(s);
+    struct js_writer w;
+    struct buf out;
+
+    if (!s->ok) {
+        refuse(c, &s->err);
+        return;
+    }
+    buf_init(&out, TEXT_MAX);
+    js_begin(&w, &out);
+    js_object(&w);
+    js_kv_string(&w, "session_id", s->session->handle);
+    js_kv_string(&w, "forked_from", c->call->handle);
+    js_object_end(&w);
+    write_result(c->call,
+                 arena_printf(c->call->mem,
+                              "Session %.*s is a copy: it has the context, the toolsets and the "
+                              "lines of documents read of this one. Servers begin anew in it. To "
+                              "work in it, pass its session_id, or share it with share and join "
+                              "it.",
+                              STR_ARG(s->session->handle)),
+                 buf_str(&out));
+    buf_release(&out);
+    builtin_finish(c->call);
+}
+
+void session_fork_run(struct builtin_call *call)
+{
+    const struct session_server *server = call->arg;
+    const struct config *config = *server->config;
+    struct share_call *c = begin(call, on_forked);
+
+    c->sharing.life_ms = config_default_ttl_ms(config, call->who->tenant);
+    c->sharing.max_counted = config_max_sessions(config, call->who->tenant);
+    call->waits = true;
+    sharing_fork(server->sharing, &c->sharing);
 }
 
 /* join */

@@ -23,8 +23,9 @@ struct remote_changes_config {
     void (*transport_ended)(void *arg, struct transport *t);
     /* Called when the toolsets of a resident session changed; may be NULL. */
     void (*toolsets_changed)(void *arg, struct session *s);
-    /* Called when a resident session was handed over to another owner; may be NULL. */
-    void (*handed_over)(void *arg, struct str tenant, struct str id);
+    /* Called when a resident session was handed over to another owner; may be NULL.  had_secrets: its
+     * links may hold credentials or context values of its former owner. */
+    void (*handed_over)(void *arg, struct str id, bool had_secrets);
     void *arg;
 };
 struct remote_changes;

@@ -30,15 +30,17 @@
 
 extern const char *const share_may_names[]; /* NULL-terminated; by enum share_may */
 
+struct registry;
 struct sessions;
 struct sharing;
 struct sharing_config {
     struct loop *loop;
     struct lanes *lanes;
     struct sessions *sessions;
+    struct registry *registry;
     bool is_shared; /* other nodes use the store */
-    /* The session has another owner now. */
-    void (*handed_over)(void *arg, struct str tenant, struct str id);
+    /* The session has another owner now; as in remote_changes_config. */
+    void (*handed_over)(void *arg, struct str id, bool had_secrets);
     void *arg;
 };
 struct sharing *sharing_new(const struct sharing_config *config) must_check;
@@ -63,12 +65,13 @@ struct sharing_call {
     struct str code;
     struct str client;               /* the name that the client gives itself; absent: none */
     struct str carrier, carrier_key; /* to bind to the session; absent: none */
+    int64_t life_ms, max_counted;    /* sharing_fork: of new sessions of the tenant */
     void (*done)(struct sharing_call *c);
     void *user;
 
     bool ok; /* else `err` says why not, in words for the person who asked */
     struct error err;
-    const struct session_row *session; /* the row, as it was read */
+    const struct session_row *session; /* the row, as it was read; sharing_fork: the new one */
     struct share_row share;            /* made, ended, or joined with */
     char new_code[SHARE_CODE_TEXT];    /* sharing_create; empty: none was made */
     const struct share_row *rows;      /* sharing_list */
@@ -86,8 +89,9 @@ struct sharing_call {
     struct share_row *found;
     struct share_join join;
     struct event_row event;
-    struct store_op ops[2];
-    bool is_refused; /* the write records a refused code */
+    struct store_op ops[3];
+    struct session_row bare; /* of a session that is handed over */
+    struct forking *fork;    /* sharing_fork */
     char id[UUID_TEXT];
 };
 
@@ -103,6 +107,11 @@ void sharing_end(struct sharing *s, struct sharing_call *c);
  * ERR_CONFLICT when it was used, ERR_DENIED when it has expired or was revoked,
  * ERR_SESSION_NOT_ACTIVE, ERR_LIMIT after many wrong codes. */
 void sharing_join(struct sharing *s, struct sharing_call *c);
+
+/* Makes a session of `who` with what the session remembers: its context document, toolsets, set-up and
+ * the lines of documents that it has seen.  Not with processes, credentials, context values or
+ * history.  `who` owns the session, or may read it.  ERR_SESSION_NOT_FOUND, ERR_SESSION_LIMIT. */
+void sharing_fork(struct sharing *s, struct sharing_call *c);
 
 /* "open" (a code that nobody has used), "live", "expired", "revoked", "handed_over". */
 const char *share_state(const struct share_row *row, int64_t now_ms);

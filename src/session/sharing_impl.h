@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by sharing.c and sharing_join.c. */
+/* Shared by sharing.c, sharing_join.c and sharing_fork.c. */
 #ifndef HOLDFAST_SESSION_SHARING_IMPL_H
 #define HOLDFAST_SESSION_SHARING_IMPL_H
 

@@ -159,6 +159,12 @@ static void on_polled(void *arg)
     answer(c);
 }
 
+/* As its row was before. */
+static bool had_secrets(const struct sharing_call *c)
+{
+    return c->row->sealed_auth.p || c->row->sealed_context.p;
+}
+
 static void follow(struct sharing_call *c, bool is_handed_over)
 {
     const struct sharing_config *config = &c->home->config;
@@ -168,7 +174,7 @@ static void follow(struct sharing_call *c, bool is_handed_over)
     if (is_handed_over) {
         sessions_handed_over(config->sessions, c->who->tenant, c->share.session_id);
         if (config->handed_over)
-            config->handed_over(config->arg, c->who->tenant, c->share.session_id);
+            config->handed_over(config->arg, c->share.session_id, had_secrets(c));
     }
     if (!config->is_shared || (!c->carrier.p && !is_handed_over)) {
         answer(c);
@@ -222,8 +228,17 @@ static void join(struct sharing_call *c)
                               STR_ARG(hands_over(c) ? c->row->owner : STR(""))));
     c->ops[0] = op_share_join(c->who, &c->join);
     c->ops[0].required = true;
-    c->ops[1] = (struct store_op){.kind = OP_EVENT_APPEND, .who = c->who, .event = &c->event};
-    sharing_write(c, 2, on_joined);
+    size_t n = 1;
+    if (hands_over(c) && had_secrets(c)) {
+        /* They are gone already.  The patch tells other nodes, whose links may hold them. */
+        c->bare = (struct session_row){.id = c->share.session_id};
+        c->ops[n++] = (struct store_op){.kind = OP_SESSION_PATCH,
+                                        .who = c->who,
+                                        .session = &c->bare,
+                                        .fields = FIELD_SEALED_AUTH};
+    }
+    c->ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .who = c->who, .event = &c->event};
+    sharing_write(c, n, on_joined);
 }
 
 static void on_found(struct read_job *job)

@@ -200,6 +200,7 @@ static void take_caller(struct answer *a, const struct outgoing *out)
         a->who = principal_dup(out->who, a->mem);
     a->call.who = &a->who;
     a->call.session_id = arena_dup(a->mem, out->session_id);
+    a->call.session_owner = arena_dup(a->mem, out->session_owner);
     a->call.handle = arena_dup(a->mem, out->handle);
     a->call.person = arena_dup(a->mem, out->person);
     a->call.named = out->session_named;

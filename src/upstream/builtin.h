@@ -24,6 +24,7 @@ struct builtin_call {
     struct buf *result;          /* write a CallToolResult object here */
     const struct principal *who; /* the caller … */
     struct str session_id;       /* … and the row id of its session, which is stored */
+    struct str session_owner;    /* … and its owner, who may share it with the caller */
     struct str handle;           /* of that session */
     enum builtin_named named;
     struct str person; /* the name given to create_session; or absent */

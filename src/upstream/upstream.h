@@ -351,7 +351,7 @@ struct outgoing {
      * given to create_session, and the result of looking up the session_id it named (enum
      * builtin_named). */
     const struct principal *who;
-    struct str session_id, handle, person;
+    struct str session_id, session_owner, handle, person;
     int session_named;
     /* … the carrier by which the client can keep a session that it joins, and its own name. */
     struct str carrier, carrier_key, client;

@@ -7,7 +7,7 @@ import pytest
 
 from commands import Executions
 
-NAMES = ['context_get', 'context_update', 'share', 'join']
+NAMES = ['context_get', 'context_update', 'share', 'join', 'fork']
 
 
 def get(client, prefix='', **options):

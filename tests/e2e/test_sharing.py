@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared sessions: who may go on in one, by a code or by name; what a share does not lend; and what is on record."""
 import json
-import sqlite3
 
 import pytest
 
 import keys
 from harness import Client
 from rest import Rest, refused
+from test_credentials import tokens
 
 SETTINGS = {'auth': 'required'}
 
@@ -229,3 +229,45 @@ def test_sharing__the_scopes_of_the_caller_hold_in_a_shared_session(holdfast, da
     assert call(client, 'up__echo', {'text': 'x'}, session).text == 'x'
     reply = call(client, 'up__counter', None, session)
     assert (reply.json or {}).get('error') or reply.result.get('isError'), reply
+
+
+@pytest.mark.parametrize('era', ['legacy', 'modern'])
+def test_sharing__a_fork_remembers_and_begins_anew(world, era):
+    session = world.session('ann')
+    ann = world.client('ann', era)
+    assert [counted(ann, session), counted(ann, session)] == [1, 2]
+    assert call(ann, 'session__context_update', {'context': {'goal': 'x'}, 'session_id': session}).status == 200
+    made = ann.call('session__fork', {'session_id': session}).result['structuredContent']
+    assert made['forked_from'] == session != made['session_id']
+    api = world.rest('ann')
+    assert api.get(f"/sessions/{made['session_id']}/context").json() == {'goal': 'x'}
+    origin, copy = api.get(f'/sessions/{session}').json(), api.get(f"/sessions/{made['session_id']}").json()
+    assert copy['lineage'] == {'kind': 'fork', 'session': origin['id']} and copy['context_id'] != origin['context_id']
+    assert api.put(f"/sessions/{made['session_id']}/context", {'goal': 'y'}, headers={'If-Match': '*'}).status == 200
+    assert api.get(f'/sessions/{session}/context').json() == {'goal': 'x'}
+    assert counted(ann, made['session_id']) == 1 and counted(ann, session) == 3
+    assert [e['session_id'] for e in world.events('session/fork')] == [origin['id']]
+
+
+def test_sharing__a_fork_is_of_ones_own_or_of_what_one_may_read(world):
+    session = world.session('ann', passthrough_auth=tokens('open-sesame-0001'))
+    bob = world.rest('bob')
+    refused(bob.post(f'/sessions/{session}/fork'), 404, 'session_not_found')
+    world.share('ann', session, grantee={'client': 'bob'}, may='read')
+    made = bob.post(f'/sessions/{session}/fork')
+    assert made.status == 201 and 'passthrough_auth' not in made.json(), made
+    refused(world.rest('ann').get(f"/sessions/{made.json()['session_id']}"), 404, 'session_not_found')
+    assert 'passthrough_auth' in world.rest('ann').get(f'/sessions/{session}').json()
+
+
+def test_sharing__credentials_of_the_owner_are_lent_to_nobody_and_gone_after_a_hand_over(holdfast, database, stdio_server):
+    world = World(holdfast, database, stdio_server, handles='never', credential={'service': 'github', 'as': 'env:GITHUB_TOKEN'})
+    session = world.session('ann', passthrough_auth=tokens('open-sesame-0001'))
+    ann, bob = world.client('ann', 'modern'), world.client('bob', 'modern')
+    assert 'open-sesame-0001' in call(ann, 'up__env', session=session).text
+    world.share('ann', session, grantee={'client': 'bob'})
+    says(call(bob, 'up__env', session=session), 'does not lend')
+    assert world.share('ann', session, grantee={'client': 'bob'}, may='hand_over')['may'] == 'hand_over'
+    assert world.rest('bob').post('/sessions/join', {'session': session}).status == 200
+    reply = call(bob, 'up__env', session=session)
+    assert not reply.result.get('isError') and 'open-sesame-0001' not in reply.text

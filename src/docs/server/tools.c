@@ -26,6 +26,7 @@ struct tool_call *tool_begin(struct builtin_call *call)
     t->docs.who = call->who;
     t->docs.mem = call->mem;
     t->docs.session_id = call->session_id;
+    t->docs.session_owner = call->session_owner;
     t->docs.user = t;
     t->docs.done = tool_on_done;
     buf_init(&t->text, MAX_TEXT);

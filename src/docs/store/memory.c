@@ -322,6 +322,25 @@ static enum verdict document_read(struct memory_store *s, const struct store_op 
     return VERDICT_OK;
 }
 
+static enum verdict document_reads_copy(struct memory_store *s, const struct store_op *op,
+                                        int64_t now_ms)
+{
+    const struct document_reads_copy *c = op->row;
+    struct principal owner = *op->who;
+    struct arrays *a = arrays_of(s);
+    size_t n = a->n_reads;
+    owner.tenant_wide = false;
+    const struct session_row *to = mem_session_of(s, &owner, c->to);
+    for (size_t i = 0; to && session_row_is_live(to, now_ms) && i < n; i++) {
+        struct mem_read copy = a->reads[i];
+        if (!str_eq(copy.row.session_id, c->from))
+            continue;
+        copy.row.session_id = to->id;
+        read_add(s, copy);
+    }
+    return VERDICT_OK;
+}
+
 static void reads_reap(struct memory_store *s)
 {
     struct arrays *a = arrays_of(s);
@@ -449,9 +468,13 @@ static bool document_reads(struct store *store, struct store_call *c, struct err
 }
 
 static const struct mem_op ops[] = {
-    {OP_DOCUMENT_REVISE, document_revise}, {OP_DOCUMENT_MOVE, document_move},
-    {OP_DOCUMENT_END, document_end},       {OP_DOCUMENT_READ, document_read},
-    {OP_DOCUMENTS_AGE, documents_age},     {0},
+    {OP_DOCUMENT_REVISE, document_revise},
+    {OP_DOCUMENT_MOVE, document_move},
+    {OP_DOCUMENT_END, document_end},
+    {OP_DOCUMENT_READ, document_read},
+    {OP_DOCUMENTS_AGE, documents_age},
+    {OP_DOCUMENT_READS_COPY, document_reads_copy},
+    {0},
 };
 
 static const struct verb_handler verbs[] = {

@@ -53,6 +53,12 @@ static bool read_is_sound(const struct store_op *op, struct error *err)
     return is_named(r->session_id.p && r->folder.p && r->path.p, err);
 }
 
+static bool copy_is_sound(const struct store_op *op, struct error *err)
+{
+    const struct document_reads_copy *c = op->row;
+    return is_named(c->from.p && c->to.p, err);
+}
+
 static bool age_is_sound(const struct store_op *op, struct error *err)
 {
     const struct documents_age *a = op->row;
@@ -76,5 +82,6 @@ const struct family_op document_ops[] = {
     {OP_DOCUMENT_END, {"document end", false, end_is_sound}},
     {OP_DOCUMENT_READ, {"document read", true, read_is_sound}},
     {OP_DOCUMENTS_AGE, {"documents age", false, age_is_sound}},
+    {OP_DOCUMENT_READS_COPY, {"document reads copy", true, copy_is_sound}},
     {0},
 };

@@ -12,6 +12,7 @@ enum document_op {
     OP_DOCUMENT_END,
     OP_DOCUMENT_READ,
     OP_DOCUMENTS_AGE,
+    OP_DOCUMENT_READS_COPY,
     DOCUMENT_OPS_END,
 };
 _Static_assert(DOCUMENT_OPS_END <= OP_COUNT, "raise OP_COUNT");
@@ -52,6 +53,16 @@ static inline struct store_op op_document_read(const struct principal *who,
                                                struct document_read_row *row)
 {
     return (struct store_op){.kind = OP_DOCUMENT_READ, .who = who, .row = row};
+}
+/* from, to: `to`, a new session of `who`, has read what the session `from` has.  Whoever asks may read
+ * `from`.  Copies nothing when `to` is not a live session of `who`.  Always OK. */
+struct document_reads_copy {
+    struct str from, to; /* row ids */
+};
+static inline struct store_op op_document_reads_copy(const struct principal *who,
+                                                     struct document_reads_copy *row)
+{
+    return (struct store_op){.kind = OP_DOCUMENT_READS_COPY, .who = who, .row = row};
 }
 /* Deletes the texts of the folder's revisions that another text replaced at before_ms or earlier, or
  * that ended with their document by then.  The revisions themselves stay.  Looks at the next `limit`

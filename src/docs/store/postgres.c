@@ -13,6 +13,7 @@ enum pg_document_statement {
     PG_READS_UPTO,
     PG_READS_REAP,
     PG_DOCUMENTS_AGE,
+    PG_READS_COPY,
 };
 
 static const struct sql_text texts[] = {
@@ -49,6 +50,14 @@ static const struct sql_text texts[] = {
      "DELETE FROM mcp.document_reads r WHERE session_id > $1::uuid AND session_id <= $2::uuid "
      "AND NOT EXISTS (SELECT FROM mcp.edge_mcp_sessions e WHERE e.id = r.session_id "
      "AND e.status IN ('active', 'idle'))"},
+    {PG_READS_COPY,
+     "WITH copied AS (INSERT INTO mcp.document_reads (session_id, document_id, seq, revision, "
+     "from_line, to_line, read_at) SELECT $2::uuid, document_id, seq, revision, from_line, "
+     "to_line, "
+     "read_at FROM mcp.document_reads WHERE session_id = $1::uuid AND EXISTS (SELECT FROM "
+     "mcp.edge_mcp_sessions e WHERE e.id = $2 AND e.tenant_id = $3::text AND e.owner = $4::text "
+     "AND e.status IN ('active', 'idle')) ON CONFLICT DO NOTHING RETURNING 1) "
+     "SELECT mcp.hf_require(0, $5::boolean) FROM (SELECT count(*) FROM copied) n"},
     {PG_DOCUMENTS_AGE,
      "SELECT mcp.hf_require(0, $6::boolean), v.ret_last::text, v.ret_documents, v.ret_texts, "
      "v.ret_bytes FROM mcp.hf_documents_age($1::text, $2::timestamptz, $3::uuid, $4::bigint, "
@@ -117,6 +126,16 @@ static void document_read(struct pg_params *p, const struct store_op *op, int64_
     pg_instant(p, now_ms);
 }
 
+static void document_reads_copy(struct pg_params *p, const struct store_op *op,
+                                int64_t now_ms unused_arg)
+{
+    const struct document_reads_copy *c = op->row;
+    pg_uuid(p, c->from);
+    pg_uuid(p, c->to);
+    pg_text(p, op->who->tenant);
+    pg_text(p, op->who->owner);
+}
+
 static void documents_age(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
 {
     const struct documents_age *row = op->row;
@@ -167,6 +186,7 @@ static const struct pg_verb ops[] = {
     {OP_DOCUMENT_END, PG_DOCUMENT_END, document_end, NULL},
     {OP_DOCUMENT_READ, PG_DOCUMENT_READ, document_read, NULL},
     {OP_DOCUMENTS_AGE, PG_DOCUMENTS_AGE, documents_age, documents_aged},
+    {OP_DOCUMENT_READS_COPY, PG_READS_COPY, document_reads_copy, NULL},
     {0},
 };
 

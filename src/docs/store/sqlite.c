@@ -301,6 +301,21 @@ static bool document_end(struct sq_batch *batch, struct store_op *op, struct err
     return sq_run_verdict(batch->s, st, op, VERDICT_MISSING, err);
 }
 
+static bool document_reads_copy(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    const struct document_reads_copy *c = op->row;
+    sqlite3_stmt *st = sq_prepare(batch->s, SQ_READS_COPY, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, c->from);
+    sq_text(&b, c->to);
+    sq_text(&b, op->who->tenant);
+    sq_text(&b, op->who->owner);
+    op->verdict = VERDICT_OK;
+    return sq_run(batch->s, st, err);
+}
+
 bool sq_revision_text(struct sqlite_store *s, struct revision_row *row, struct arena *mem,
                       struct error *err)
 {
@@ -322,9 +337,13 @@ static bool document_revision(struct store *store, struct store_call *c, struct 
 }
 
 static const struct sq_op ops[] = {
-    {OP_DOCUMENT_REVISE, document_revise}, {OP_DOCUMENT_MOVE, document_move},
-    {OP_DOCUMENT_END, document_end},       {OP_DOCUMENT_READ, sq_document_read},
-    {OP_DOCUMENTS_AGE, sq_documents_age},  {0},
+    {OP_DOCUMENT_REVISE, document_revise},
+    {OP_DOCUMENT_MOVE, document_move},
+    {OP_DOCUMENT_END, document_end},
+    {OP_DOCUMENT_READ, sq_document_read},
+    {OP_DOCUMENTS_AGE, sq_documents_age},
+    {OP_DOCUMENT_READS_COPY, document_reads_copy},
+    {0},
 };
 
 static const struct verb_handler verbs[] = {

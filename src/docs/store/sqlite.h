@@ -28,6 +28,7 @@ enum sq_document_statement {
     SQ_READ_COVERED,
     SQ_READ_ADD,
     SQ_READ_PRUNE,
+    SQ_READS_COPY,
     SQ_READS_UPTO,
     SQ_READS_REAP,
     SQ_AGE_DOCUMENTS,

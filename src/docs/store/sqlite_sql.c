@@ -67,6 +67,12 @@ const struct sql_text sq_document_texts[] = {
      "WITH RECURSIVE s(id) AS (SELECT min(session_id) FROM document_reads WHERE session_id > ?1 "
      "UNION ALL SELECT (SELECT min(session_id) FROM document_reads WHERE session_id > s.id) "
      "FROM s WHERE s.id IS NOT NULL LIMIT ?2) SELECT max(id), count(id) FROM s"},
+    {SQ_READS_COPY,
+     "INSERT INTO document_reads (session_id, document_id, seq, revision, from_line, to_line, "
+     "read_at) SELECT ?2, document_id, seq, revision, from_line, to_line, read_at FROM "
+     "document_reads WHERE session_id = ?1 AND EXISTS (SELECT 1 FROM edge_mcp_sessions e WHERE "
+     "e.id = ?2 AND e.tenant_id = ?3 AND e.owner = ?4 AND e.status IN ('active', 'idle')) "
+     "ON CONFLICT DO NOTHING"},
     {SQ_READS_REAP,
      "DELETE FROM document_reads WHERE session_id > ?1 AND session_id <= ?2 AND NOT EXISTS "
      "(SELECT 1 FROM edge_mcp_sessions e WHERE e.id = document_reads.session_id "

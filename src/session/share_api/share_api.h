@@ -24,5 +24,6 @@ void api_create_share(struct api_call *c);
 void api_list_shares(struct api_call *c);
 void api_end_share(struct api_call *c);
 void api_join_session(struct api_call *c);
+void api_fork_session(struct api_call *c);
 
 #endif

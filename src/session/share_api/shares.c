@@ -197,6 +197,40 @@ static void on_joined(struct sharing_call *s)
     reply(c, 200, STR_NONE, &out);
 }
 
+static void on_forked(struct sharing_call *s)
+{
+    struct api_call *c = s->user;
+    char tag[SESSION_TAG_TEXT];
+
+    if (!s->ok && s->err.code == ERR_SESSION_LIMIT) {
+        c->reg.result = REGISTRY_LIMIT;
+        api_refuse_result(c);
+        return;
+    }
+    if (!s->ok) {
+        refuse(s);
+        return;
+    }
+    struct str text = session_text(c, s->session);
+    session_tag(s->session->version, text, tag);
+    api_reply(c, 201,
+              arena_printf(c->mem, "Location: /api/v1/sessions/%.*s\r\nETag: %s\r\n",
+                           STR_ARG(api_in_path(c, s->session->handle)), tag),
+              text);
+}
+
+void api_fork_session(struct api_call *c)
+{
+    struct sharing_call *s;
+
+    if (!api_own_tenant(c))
+        return;
+    s = begin(c, on_forked);
+    s->life_ms = api_default_ttl_ms(c);
+    s->max_counted = api_max_sessions(c);
+    sharing_fork(c->sv->sharing, s);
+}
+
 void api_join_session(struct api_call *c)
 {
     struct join_body body = {0};

@@ -165,6 +165,14 @@ static const struct api_answer join_answers[] = {
     {0},
 };
 
+static const struct api_answer fork_answers[] = {
+    {201, "Session", "The copy, a session of the caller."},
+    {404, "Problem", "The caller has no such session, and none is shared with the caller."},
+    {429, "Problem",
+     "The tenant has as many live sessions as it may, or another limit is reached."},
+    {0},
+};
+
 static const char *const states[] = {"open", "live", "expired", "revoked", "handed_over", NULL};
 #define SHARE_MEMBERS                                                                              \
     {"id", "string", NULL, true, "uuid", NULL, "Id of the share."},                                \
@@ -241,6 +249,9 @@ static const struct api_operation operations[] = {
     {OP("POST", SESSIONS "/join", "joinSession", API_WRITE, api_join_session,
         "Joins a session with a code, or one that is shared with the caller."),
      .params = join_params, .body = &body_join, .answers = join_answers},
+    {OP("POST", SESSIONS "/{id}/fork", "forkSession", API_WRITE, api_fork_session,
+        "Copies what a session remembers into a new session of the caller."),
+     .params = params, .answers = fork_answers},
     {0},
 };
 

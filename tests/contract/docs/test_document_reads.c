@@ -222,3 +222,29 @@ TEST(test_reap__reads_go_with_their_session)
 {
     on_every_store(reaped);
 }
+
+static void copied(struct fixture *f)
+{
+    struct document_read_row *rows = NULL;
+    struct document_reads_copy copy = {STR(ID "000001"), STR(ID "000002")};
+
+    put(f, 1, "a.md", "one");
+    create(f, &alice, 1);
+    create(f, &alice, 2);
+    create(f, &bob, 3);
+    assert_int_equal(record(f, &alice, lines(1, 1, 4)), VERDICT_OK);
+    assert_int_equal(record(f, &alice, lines(1, 7, 9)), VERDICT_OK);
+    assert_int_equal(write_one(f, op_document_reads_copy(&alice, &copy)), VERDICT_OK);
+    assert_int_equal(reads_of(f, &alice, 2, DOC "000001", &rows), 2);
+    assert_int_equal(rows[1].from_line, 7);
+    assert_int_equal(reads_of(f, &alice, 1, DOC "000001", &rows), 2);
+    copy.to = STR(ID "000003"); /* the session of somebody else */
+    assert_int_equal(write_one(f, op_document_reads_copy(&alice, &copy)), VERDICT_OK);
+    assert_int_equal(reads_of(f, &bob, 3, DOC "000001", &rows), 0);
+    assert_int_equal(write_one(f, op_document_reads_copy(&bob, &copy)), VERDICT_OK);
+    assert_int_equal(reads_of(f, &bob, 3, DOC "000001", &rows), 2);
+}
+TEST(test_reads__of_a_session_are_copied_to_a_new_one_of_the_caller)
+{
+    on_every_store(copied);
+}
