@@ -63,7 +63,7 @@ static void take_row(struct remote_changes *f, struct session *s, const struct s
 
     if (s->ended)
         return;
-    if (row && !str_eq(s->owner, row->owner)) {
+    if (row && row->owner.p && !str_eq(s->owner, row->owner)) {
         bool had_secrets = s->sealed_auth.p || s->context;
         sessions_handed_over(f->config.sessions, row->tenant, row->id);
         if (f->config.handed_over)

@@ -4,10 +4,19 @@
 
 #include "base/clock.h"
 #include "session/resident.h"
+#include "session/share_store/family.h"
+#include "store/memory_impl.h"
 #include "session/session_impl.h"
 #include "store/store_impl.h"
 
 #include <stdio.h>
+
+/* A lookup also asks whether another owner shares the session. */
+__attribute__((constructor)) static void register_sharing(void)
+{
+    store_family_add(&sharing_store);
+    memory_family_add(&sharing_memory);
+}
 
 #define MOST 4
 
