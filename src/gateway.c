@@ -27,6 +27,7 @@
 #include "io/service.h"
 #include "io/tls.h"
 #include "front/front.h"
+#include "erasure/erase.h"
 #include "replay/replay.h"
 #include "session/reaper.h"
 #include "analytics/ages.h"
@@ -551,6 +552,7 @@ static void stop(struct gateway *g)
         identity_stop(sv->front->identity);
     logins_stop(g->api.logins);
     replays_stop(g->api.replays);
+    erasures_stop(g->api.erasures);
     docs_stop(g->api.docs);
     sinks_stop(g->sinks);
     if (sv->lanes)
@@ -561,6 +563,7 @@ static void stop(struct gateway *g)
     health_free(g->health);
     logins_free(g->api.logins);
     replays_free(g->api.replays);
+    erasures_free(g->api.erasures);
     identity_free(sv->front->identity);
     secrets_free(sv->secrets);
     keyring_free(sv->keyring);

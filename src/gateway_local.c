@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "config/datadir.h"
 #include "export/api/upload.h"
+#include "erasure/erase.h"
 #include "export/sign.h"
 #include "front/front.h"
 #include "http/server.h"
@@ -68,6 +69,13 @@ static void start_sessions(struct gateway_local *g)
         .is_shared = sessions.is_shared,
     };
     sv->sharing = sharing_new(&sharing);
+    sv->erasures = erasures_new(&(struct erasures_config){
+        .loop = sv->loop,
+        .lanes = sv->lanes,
+        .registry = sv->registry,
+        .config = (const struct config *const *)&g->front.config,
+        .is_shared = sessions.is_shared,
+    });
 }
 
 static bool open_for_changes(struct gateway_local *g, struct error *err)
@@ -217,7 +225,9 @@ void gateway_local_close(struct gateway_local *g)
     storage_stop(g->storage);
     if (g->front.identity)
         identity_stop(g->front.identity);
+    erasures_stop(g->api.erasures);
     lanes_free(g->api.lanes);
+    erasures_free(g->api.erasures);
     registry_free(g->api.registry);
     sharing_free(g->api.sharing);
     export_key_free(g->api.export_key);

@@ -16,6 +16,7 @@
 #include "exchange/routes.h"
 #include "exchange/sse2024.h"
 #include "export/api/upload.h"
+#include "erasure/erase.h"
 #include "export/sign.h"
 #include "feeds/api/watchers.h"
 #include "replay/replay.h"
@@ -296,6 +297,13 @@ void gateway_add_routes(struct gateway *g)
     g->api.audit = sv->audit;
     g->api.export_key = gateway_export_key_new(storage_chain(g->storage));
     g->api.replays = replays_new(sv);
+    g->api.erasures = erasures_new(&(struct erasures_config){
+        .loop = sv->loop,
+        .lanes = sv->lanes,
+        .registry = g->api.registry,
+        .config = (const struct config *const *)&sv->front->config,
+        .is_shared = storage_is_shared(g->storage),
+    });
     g->api.on_secret_changed = gateway_on_secret_changed;
     g->api.on_secret_changed_arg = g;
     g->api.database = g->database;

@@ -8,6 +8,8 @@
 #include "docs/api/table.h"
 #include "docs/cli/commands.h"
 #include "docs/store/family.h"
+#include "erasure/api/erasures.h"
+#include "erasure/store/family.h"
 #include "export/api/exports.h"
 #include "feeds/api/table.h"
 #include "feeds/store/family.h"
@@ -32,10 +34,12 @@ void products_register(void)
     store_family_add(&holds_store);
     store_family_add(&sinks_store);
     store_family_add(&retention_store);
+    store_family_add(&erasure_store);
     store_family_add(&analytics_store);
     api_add(&docs_api);
     api_add(&templates_api);
     api_add(&holds_api);
+    api_add(&erasures_api);
     api_add(&sinks_api);
     api_add(&events_api);
     api_add(&analytics_api);

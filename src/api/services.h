@@ -24,6 +24,7 @@ struct api_services {
     struct audit *audit;
     struct replays *replays;       /* NULL inside of a command */
     struct watchers *watchers;     /* NULL inside of a command */
+    struct erasures *erasures;     /* NULL inside of a command that only reads */
     struct traces *traces;         /* NULL inside of a command */
     struct sinks *sinks;           /* NULL inside of a command */
     struct export_key *export_key; /* signs exported sessions; NULL: they are not signed */

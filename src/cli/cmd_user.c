@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast user create|list|passwd|disable|enable|sessions: a client of /api/v1/users.  The command reads a
+/* holdfast user create|list|passwd|disable|enable|sessions|erase: a client of /api/v1/users.  The command reads a
  * password from the terminal, a file or standard input, never from the command line. */
 #include "cli/cli.h"
 
@@ -7,6 +7,7 @@
 #include "cli/password.h"
 #include "cli/source.h"
 #include "cli/table.h"
+#include "cli/user_erase.h"
 #include "cli/when.h"
 #include "crypto/hash.h"
 #include "identity/key_admin.h"
@@ -256,6 +257,11 @@ static bool run_sessions(struct user_cmd *c, struct error *err)
            show(c, json, err);
 }
 
+static bool run_erase(struct user_cmd *c, struct error *err)
+{
+    return user_erase(c->cli, c->wanted.tenant, c->wanted.name, &c->source, &c->out, err);
+}
+
 static const struct user_cmd_verb verbs[] = {
     {"create",
      USER_CREATE,
@@ -278,6 +284,11 @@ static const struct user_cmd_verb verbs[] = {
      USER_REVOKE,
      {"--tenant", "--revoke", "--utc", "--data", "--url", "--json"},
      run_sessions,
+     NULL},
+    {"erase",
+     USER_REVOKE,
+     {"--tenant", "--reason", "--dry-run", "--yes", "--data", "--url", "--json"},
+     run_erase,
      NULL},
 };
 
@@ -306,7 +317,8 @@ int cmd_user(struct cli *cli)
         for (size_t k = 0; k < countof(verbs); k++)
             cli_nearest_offer(&near, verbs[k].name);
         return cli_unknown_verb(
-            cli, &near, "user needs one of create, list, passwd, disable, enable or sessions");
+            cli, &near,
+            "user needs one of create, list, passwd, disable, enable, sessions or erase");
     }
     bool takes_name = verbs[i].run != run_list;
     if (cli->n_args != 1 + takes_name)

@@ -263,6 +263,9 @@ static const struct cli_flag user_flags[] = {
      "file whose first line is the password, or - for standard input (create, passwd; default: ask "
      "on the terminal)"},
     {"--revoke", "ID", "end the sign-in with this id; all ends every one of them (sessions)"},
+    {"--reason", "TEXT", "reason, for people; it stays on record (erase)"},
+    {"--dry-run", NULL, "only show what there is of the person (erase)"},
+    {"--yes", NULL, "do not ask (erase)"},
     UTC_FLAG,
     DATA_FLAG,
     URL_FLAGS,
@@ -531,9 +534,10 @@ static const struct cli_command own[] = {
         .name = "user",
         .group = "Manage",
         .usage = "create NAME | list | passwd NAME | disable NAME | enable NAME | sessions NAME "
-                 "[--revoke ID]",
-        .summary =
-            "Create, list, disable and enable users with passwords; list and end their sign-ins.",
+                 "[--revoke ID] | erase NAME",
+        .summary = "Create, list, disable and enable users with passwords; list and end their "
+                   "sign-ins; erase "
+                   "a person from the record.",
         .examples = {"holdfast user create ada --role admin",
                      "holdfast user sessions ada --revoke all"},
         .flags = user_flags,

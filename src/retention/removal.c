@@ -105,6 +105,12 @@ static void sum_up(struct removal *r, const struct event_row *e, enum fate fate,
     if (e->id <= measured)
         removal_tally(r, &t);
     note_execution(r, e, fate);
+    r->gone = grown(r->mem, r->gone, r->n_gone, &r->cap_gone, sizeof(*r->gone));
+    r->gone[r->n_gone++] = (struct size_gone){.id = e->id,
+                                              .tenant = arena_dup(r->mem, e->tenant),
+                                              .at_ms = e->at_ms,
+                                              .size = event_size_of(e),
+                                              .whole = fate == FATE_GOES};
 }
 
 static enum fate fate_of(const struct event_row *e, enum fate fate)
@@ -176,6 +182,11 @@ void removal_end(struct removal *r)
 {
     for (size_t i = 0; i < r->n_tallies; i++)
         removal_add(r, op_tally_add(&r->tallies[i]));
+    if (r->n_gone) {
+        struct sizes_gone *sizes = arena_new_of(r->mem, struct sizes_gone);
+        *sizes = (struct sizes_gone){r->gone, r->n_gone, r->mem};
+        removal_add(r, (struct store_op){.kind = OP_SIZES_SUBTRACT, .sizes = sizes});
+    }
     if (r->n_removed + r->n_bodies) {
         struct executions_gone *gone = arena_new_of(r->mem, struct executions_gone);
         *gone = (struct executions_gone){r->removed, r->bodies, r->n_removed, r->n_bodies, r->mem};

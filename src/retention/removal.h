@@ -16,6 +16,7 @@
 
 #include "retention/store/ops.h"
 #include "retention/store/verbs.h"
+#include "store/sizes.h"
 
 enum fate { FATE_STAYS, FATE_LOSES_BODY, FATE_GOES };
 
@@ -26,6 +27,8 @@ struct removal {
     size_t n, cap;
     struct tally_row *tallies;
     size_t n_tallies, cap_tallies;
+    struct size_gone *gone; /* of every change */
+    size_t n_gone, cap_gone;
     int64_t *removed, *bodies; /* executions */
     size_t n_removed, cap_removed, n_bodies, cap_bodies;
     size_t changes;      /* events that went or lost their body */

@@ -71,6 +71,7 @@ struct op_info store_op_infos[OP_COUNT] = {
     [OP_TOOL_SEEN] = {"tool seen", false},
     [OP_TOOL_APPROVE] = {"tool approve", false},
     [OP_SERVER_COUNT] = {"server tell", false},
+    [OP_SIZES_SUBTRACT] = {"sizes subtract", false},
 };
 
 void store_family_add(const struct store_family *family)

@@ -175,8 +175,8 @@ static void add_ops(const struct mem_op *list)
 static void register_ops(void)
 {
     static const struct mem_op *const lists[] = {
-        mem_session_ops, mem_registry_ops, mem_secret_ops,     mem_login_ops,
-        mem_tool_ops,    own_ops,          mem_undelivered_ops};
+        mem_session_ops, mem_registry_ops, mem_secret_ops,      mem_login_ops,
+        mem_tool_ops,    own_ops,          mem_undelivered_ops, mem_size_ops};
     for (size_t i = 0; i < countof(lists); i++)
         add_ops(lists[i]);
 }

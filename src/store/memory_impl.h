@@ -76,7 +76,7 @@ struct mem_op {
     enum verdict (*run)(struct memory_store *s, const struct store_op *op, int64_t now_ms);
 };
 extern const struct mem_op mem_session_ops[], mem_registry_ops[], mem_secret_ops[], mem_login_ops[],
-    mem_tool_ops[], mem_undelivered_ops[];
+    mem_tool_ops[], mem_undelivered_ops[], mem_size_ops[];
 /* The verbs that each file answers. */
 extern const struct verb_handler mem_session_verbs[], mem_registry_verbs[], mem_secret_verbs[],
     mem_login_verbs[], mem_tool_verbs[], mem_event_verbs[], mem_undelivered_verbs[],

@@ -9,7 +9,7 @@ static struct sizes count(const struct memory_store *s)
     struct sizes sizes = {0};
 
     for (size_t i = 0; i < s->n_events; i++)
-        if (s->events[i].folded)
+        if (s->events[i].folded && !s->events[i].removed)
             sizes_add(&sizes, s->events[i].row.tenant, s->events[i].row.at_ms,
                       event_size_of(&s->events[i].row));
     sizes_sort(&sizes);
@@ -64,6 +64,17 @@ static bool database_size(struct store *store unused_arg, struct store_call *c,
     *(struct database_size *)c->ret = (struct database_size){0};
     return true;
 }
+
+static enum verdict subtract(struct memory_store *s unused_arg,
+                             const struct store_op *op unused_arg, int64_t now_ms unused_arg)
+{
+    return VERDICT_OK;
+}
+
+const struct mem_op mem_size_ops[] = {
+    {OP_SIZES_SUBTRACT, subtract},
+    {0},
+};
 
 const struct verb_handler mem_size_verbs[] = {
     {VERB_AUDIT_SIZES, audit_sizes},

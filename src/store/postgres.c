@@ -40,6 +40,7 @@ static void register_ops(void)
     add_ops(pg_verb_ops);
     add_ops(pg_login_ops);
     add_ops(pg_tool_ops);
+    add_ops(pg_size_ops);
 }
 
 static void register_families(void)

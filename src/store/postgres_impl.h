@@ -71,7 +71,7 @@ enum pg_statement {
     PG_SIZES_TODO,
     PG_SIZES_MOVE,
     PG_SIZES_DONE,
-    PG_SIZES_HAS,
+    PG_SIZES_SUBTRACT,
     PG_DATABASE_SIZE,
     PG_COUNTS,
     PG_SCHEMA_APPLIED,
@@ -264,7 +264,7 @@ struct pg_verb {
     void (*take)(struct pg_row *r, const struct store_op *op);
 };
 /* The ops that each file applies; the last row is zero. */
-extern const struct pg_verb pg_verb_ops[], pg_login_ops[], pg_tool_ops[];
+extern const struct pg_verb pg_verb_ops[], pg_login_ops[], pg_tool_ops[], pg_size_ops[];
 extern const struct pg_verb *pg_verbs[OP_COUNT]; /* all of them */
 /* The verdict of a verb; raises an exception when the op is required and the verdict is not OK. */
 #define PG_VERB(call, required) "SELECT mcp.hf_require(mcp." call ", " required "::boolean)"

@@ -121,6 +121,35 @@ bool pg_sizes_count(struct pg_store *s, size_t max, bool *ret_left, struct error
     return ok && !found;
 }
 
+static void subtract(struct pg_params *p, const struct store_op *op, int64_t now_ms unused_arg)
+{
+    enum { ID, DAY, EVENTS, EVENT_BYTES, BODIES, BODY_BYTES, NUMBERS };
+    const struct sizes_gone *gone = op->sizes;
+    struct arena *mem = gone->mem;
+    struct str *tenants = arena_zalloc(mem, (gone->n + 1) * sizeof(*tenants));
+    int64_t *numbers[NUMBERS];
+    for (size_t k = 0; k < NUMBERS; k++)
+        numbers[k] = arena_zalloc(mem, (gone->n + 1) * sizeof(int64_t));
+    for (size_t i = 0; i < gone->n; i++) {
+        const struct size_gone *g = &gone->rows[i];
+        tenants[i] = pg_cleaned(mem, g->tenant);
+        numbers[ID][i] = g->id;
+        numbers[DAY][i] = sizes_day(g->at_ms);
+        numbers[EVENTS][i] = g->whole;
+        numbers[EVENT_BYTES][i] = g->whole ? g->size.event : 0;
+        numbers[BODIES][i] = g->size.body >= 0;
+        numbers[BODY_BYTES][i] = g->size.body > 0 ? g->size.body : 0;
+    }
+    pg_texts_of(p, tenants, gone->n, mem);
+    for (size_t k = 0; k < NUMBERS; k++)
+        pg_ints(p, numbers[k], gone->n, mem);
+}
+
+const struct pg_verb pg_size_ops[] = {
+    {OP_SIZES_SUBTRACT, PG_SIZES_SUBTRACT, subtract, NULL},
+    {0},
+};
+
 static bool database_size(struct store *store, struct store_call *c, struct error *err)
 {
     struct database_size *ret = c->ret;

@@ -293,8 +293,10 @@ const char *const pg_texts[PG_COUNT] = {
     [PG_SIZES_MOVE] =
         "UPDATE mcp.audit_sizes_todo SET next_id = $2::bigint WHERE writer = $1::bigint",
     [PG_SIZES_DONE] = "DELETE FROM mcp.audit_sizes_todo WHERE writer = $1::bigint",
-    [PG_SIZES_HAS] = "SELECT 1 FROM mcp.audit_sizes_todo WHERE writer = $1::bigint AND "
-                     "next_id <= $2::bigint AND last_id >= $2::bigint",
+    [PG_SIZES_SUBTRACT] =
+        PG_VERB("hf_sizes_subtract($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], "
+                "$5::bigint[], $6::bigint[], $7::bigint[])",
+                "$8"),
     [PG_DATABASE_SIZE] =
         "SELECT pg_database_size(current_database()), (SELECT coalesce(sum(last_id - next_id + 1), "
         "0)::bigint FROM mcp.audit_sizes_todo)",

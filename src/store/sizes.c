@@ -24,7 +24,7 @@ void sizes_release(struct sizes *s)
     *s = (struct sizes){0};
 }
 
-static int64_t day_of(int64_t at_ms)
+int64_t sizes_day(int64_t at_ms)
 {
     return at_ms / SIZES_DAY_MS - (at_ms % SIZES_DAY_MS < 0);
 }
@@ -48,7 +48,7 @@ static struct size_row *row_add(struct sizes *s, struct str tenant, int64_t day,
 static struct size_row *row_of(struct sizes *s, struct str tenant, int64_t at_ms)
 {
     char small[128];
-    int64_t day = day_of(at_ms);
+    int64_t day = sizes_day(at_ms);
     size_t n = sizeof(day) + tenant.n;
 
     if (s->last && s->last->day == day && str_eq(s->last->tenant, tenant))
@@ -79,15 +79,14 @@ void sizes_add(struct sizes *s, struct str tenant, int64_t at_ms, struct event_s
         row->last_ms = at_ms;
 }
 
-void sizes_subtract(struct sizes *s, const struct event_row *e, bool whole)
+void sizes_subtract(struct sizes *s, const struct size_gone *gone)
 {
-    struct event_size size = event_size_of(e);
-    struct size_row *row = row_of(s, e->tenant, e->at_ms);
+    struct size_row *row = row_of(s, gone->tenant, gone->at_ms);
 
-    row->events -= whole;
-    row->event_bytes -= whole ? size.event : 0;
-    row->bodies -= size.body >= 0;
-    row->body_bytes -= size.body > 0 ? size.body : 0;
+    row->events -= gone->whole;
+    row->event_bytes -= gone->whole ? gone->size.event : 0;
+    row->bodies -= gone->size.body >= 0;
+    row->body_bytes -= gone->size.body > 0 ? gone->size.body : 0;
 }
 
 static int by_tenant(const void *a, const void *b)

@@ -32,11 +32,24 @@ struct sizes {
     struct map by_key;
     struct arena *mem;
 };
+int64_t sizes_day(int64_t at_ms);
 void sizes_release(struct sizes *s); /* a zeroed struct sizes is empty */
 /* An event that was appended. */
 void sizes_add(struct sizes *s, struct str tenant, int64_t at_ms, struct event_size size);
-/* An event whose body was removed; or, with `whole`, an event that was removed itself. */
-void sizes_subtract(struct sizes *s, const struct event_row *e, bool whole);
+/* What a removal takes of one event: its body, or with `whole` the event itself. */
+struct size_gone {
+    int64_t id;
+    struct str tenant;
+    int64_t at_ms;
+    struct event_size size;
+    bool whole;
+};
+struct sizes_gone {
+    const struct size_gone *rows;
+    size_t n;
+    struct arena *mem; /* for the writing of the op */
+};
+void sizes_subtract(struct sizes *s, const struct size_gone *gone);
 /* By tenant and day; backends write them in this order. */
 void sizes_sort(struct sizes *s);
 

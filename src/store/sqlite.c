@@ -280,9 +280,9 @@ static void add_ops(const struct sq_op *list)
 
 static void register_ops(void)
 {
-    static const struct sq_op *const lists[] = {sq_session_ops, sq_registry_ops,   sq_key_ops,
-                                                sq_secret_ops,  sq_login_ops,      sq_tool_ops,
-                                                sq_write_ops,   sq_undelivered_ops};
+    static const struct sq_op *const lists[] = {
+        sq_session_ops, sq_registry_ops, sq_key_ops,   sq_secret_ops,     sq_login_ops,
+        sq_tool_ops,    sq_size_ops,     sq_write_ops, sq_undelivered_ops};
     for (size_t i = 0; i < countof(lists); i++)
         add_ops(lists[i]);
 }

@@ -263,8 +263,6 @@ must_check bool sq_sizes_write(struct sqlite_store *s, struct sizes *sizes, stru
  * *ret_left: there are more. */
 must_check bool sq_sizes_count(struct sqlite_store *s, size_t max, bool *ret_left,
                                struct error *err);
-/* False for an event that sq_sizes_count() has not come to yet. */
-must_check bool sq_sizes_has(struct sqlite_store *s, int64_t id, bool *ret, struct error *err);
 extern const struct verb_handler sq_size_verbs[];
 
 /* sqlite_sql_read.c */
@@ -303,7 +301,7 @@ struct sq_op {
     sq_verb *run;
 };
 extern const struct sq_op sq_session_ops[], sq_registry_ops[], sq_key_ops[], sq_secret_ops[],
-    sq_login_ops[], sq_tool_ops[], sq_write_ops[], sq_undelivered_ops[];
+    sq_login_ops[], sq_tool_ops[], sq_size_ops[], sq_write_ops[], sq_undelivered_ops[];
 extern sq_verb *sq_ops[OP_COUNT]; /* all of them */
 /* The SQLite part of a family (store/family.h).  Its statements are numbered from SQ_COUNT +
  * SQL_FAMILY on. */

@@ -110,7 +110,8 @@ bool sq_sizes_count(struct sqlite_store *s, size_t max, bool *ret_left, struct e
     return ok;
 }
 
-bool sq_sizes_has(struct sqlite_store *s, int64_t id, bool *ret, struct error *err)
+/* False for an event that sq_sizes_count() has not come to yet. */
+static bool is_counted(struct sqlite_store *s, int64_t id, bool *ret, struct error *err)
 {
     bool waits = false;
     sqlite3_stmt *st = sq_prepare(s, SQ_SIZES_HAS, err);
@@ -124,6 +125,28 @@ bool sq_sizes_has(struct sqlite_store *s, int64_t id, bool *ret, struct error *e
     *ret = !waits;
     return true;
 }
+
+static bool subtract(struct sq_batch *batch, struct store_op *op, struct error *err)
+{
+    const struct sizes_gone *gone = op->sizes;
+    struct sizes sizes = {0};
+    bool ok = true, counted = false;
+
+    for (size_t i = 0; ok && i < gone->n; i++) {
+        ok = is_counted(batch->s, gone->rows[i].id, &counted, err);
+        if (ok && counted)
+            sizes_subtract(&sizes, &gone->rows[i]);
+    }
+    ok = ok && sq_sizes_write(batch->s, &sizes, err);
+    sizes_release(&sizes);
+    op->verdict = VERDICT_OK;
+    return ok;
+}
+
+const struct sq_op sq_size_ops[] = {
+    {OP_SIZES_SUBTRACT, subtract},
+    {0},
+};
 
 static int64_t wal_bytes(const struct sqlite_store *s)
 {

@@ -162,6 +162,9 @@ enum op_kind {
     /* server (all columns): adds calls and failures to the stored numbers.  Times never go back.
      * last_error is stored only with a later last_failed_ms.  Always OK. */
     OP_SERVER_COUNT,
+    /* sizes: subtracts these events from the sizes of the audit (store/sizes.h).  In the batch that
+     * removes them.  Always OK. */
+    OP_SIZES_SUBTRACT,
     /* Ops of families, that is of other folders (store/family.h), are numbered from here on. */
     OP_FAMILY,
 };
@@ -201,6 +204,7 @@ struct store_op {
         const struct secret_row *secret;
         const struct tool_row *tool;
         const struct server_row *server;
+        const struct sizes_gone *sizes;
         void *row; /* of an op of a family; the folder of the family has typed functions */
     };
     /* OP_SESSION_CREATE, OP_SESSION_PROMOTE and OP_SECRET_PUT: < 0 for no limit.  OP_LOGIN_CREATE: ≥ 1. */

@@ -89,12 +89,26 @@ static struct execution_row *executions(struct fixture *f, size_t *ret_n)
     return rows;
 }
 
+/* The sizes of the audit follow every removal. */
+static void assert_sizes(struct fixture *f, int64_t n_events, int64_t bodies, int64_t body_bytes)
+{
+    struct audit_size_row *row = NULL;
+    size_t n = 0;
+    check(f, store_audit_sizes(f->store, STR("acme"), STR_NONE, 0, 1, f->mem, &row, &n, &f->err));
+    assert_int_equal(n, 1);
+    assert_int_equal(row->events, n_events);
+    assert_int_equal(row->bodies, bodies);
+    assert_int_equal(row->body_bytes, body_bytes);
+}
+
 static void bodies_go(struct fixture *f)
 {
     const enum fate fates[] = {FATE_LOSES_BODY, FATE_LOSES_BODY, FATE_STAYS, FATE_STAYS};
     size_t n = 0;
     two_calls(f);
+    assert_sizes(f, 4, 4, 2 * 21 + 2 * 7);
     apply(f, fates);
+    assert_sizes(f, 4, 2, 21 + 7);
     struct event_row *rows = events(f, &n);
     assert_int_equal(n, 4);
     assert_null(rows[0].body.p);
@@ -124,12 +138,14 @@ static void events_go(struct fixture *f)
     size_t n = 0, n_heads = 0;
     two_calls(f);
     apply(f, first);
+    assert_sizes(f, 3, 3, 2 * 21 + 7);
     struct event_row *rows = events(f, &n);
     assert_int_equal(n, 3);
     assert_int_equal(rows[0].id, event_id(1, 1));
     assert_int_equal(rows[1].id, event_id(1, 3));
     assert_str(rows[1].body, "{\"arguments\":{\"n\":2}}");
     apply(f, rest);
+    assert_sizes(f, 1, 1, 7);
     rows = events(f, &n);
     assert_int_equal(n, 1);
     assert_int_equal(rows[0].id, event_id(1, 4));

@@ -1,0 +1,3 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Back to 0024.
+DROP TABLE audit_erasures;
