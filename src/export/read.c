@@ -189,6 +189,8 @@ static bool read_context(struct reading *g, const struct js_node *session)
         return true;
     if (!recorded_bytes_read(&g->doc, v, g->mem, &g->ret->about.context))
         return refuse(g, "has a \"context\" that cannot be read");
+    if (g->ret->about.context.n > EXPORT_CONTEXT_MAX)
+        return refuse(g, "has a \"context\" longer than %zu bytes", EXPORT_CONTEXT_MAX);
     scratch = arena_new(SIZE_MAX / 4);
     bool ok = js_parse(g->ret->about.context, &js_limits_request, scratch, &doc, NULL) &&
               js_type_is(js_root(&doc), JS_OBJECT);

@@ -89,6 +89,7 @@ def test_secrets__are_replaced_unless_an_admin_keeps_them(world, elsewhere):
     found = Export(fetch(member, send(member, data).json()['session_id']).body)
     assert [c['result']['state'] for c in found.calls] == ['redacted', 'complete'] and secret not in str(found.calls)
     assert found.calls[0]['result']['sha256'] == Export(data).calls[0]['result']['sha256']
+    assert 'audit' not in found.session.get('setup', {})
     kept = fetch(admin, send(admin, data, as_recorded=1).json()['session_id']).body
     assert without_ids(kept) == without_ids(data)
 

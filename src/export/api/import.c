@@ -28,6 +28,7 @@
 #include "recording/imported.h"
 #include "session/lineage.h"
 #include "session/plan.h"
+#include "session/setup.h"
 #include "session/token.h"
 
 #include <stdlib.h>
@@ -197,6 +198,18 @@ static struct str original(struct importing *i)
     return text;
 }
 
+/* A complete record is for an administrator to decide, not for a file. */
+static struct str setup_of(struct importing *i)
+{
+    struct session_setup setup;
+
+    if (i->as_recorded || !i->about.setup.p || !session_setup_parse(i->about.setup, i->mem, &setup))
+        return i->about.setup;
+    setup.audit = SETUP_AUDIT_REDACTED;
+    setup.audit_body = 0;
+    return session_setup_write(&setup, i->mem);
+}
+
 static void fill_row(struct importing *i)
 {
     const struct export_about *a = &i->about;
@@ -218,7 +231,7 @@ static void fill_row(struct importing *i)
         .carrier = STR("import"),
         .core_session_id = a->core_session_id,
         .connection_metadata = a->connection_metadata,
-        .setup = a->setup,
+        .setup = setup_of(i),
         .toolsets = a->toolsets,
         .lineage = lineage_write(LINEAGE_IMPORT, a->id, original(i), i->mem),
         .created_ms = i->began_ms,

@@ -3,6 +3,7 @@
 #include "../store_contract.h"
 
 #include "crypto/hash.h"
+#include "recording/imported.h"
 #include "recording/recording.h"
 
 #define SESSION ID "000001"
@@ -278,4 +279,75 @@ static void pages_are_bounded(struct fixture *f)
 TEST(test_recording__bounds_the_bytes_of_a_page)
 {
     on_every_store(pages_are_bounded);
+}
+
+static struct event_row imported(struct fixture *f, int64_t id, const char *session)
+{
+    struct recorded_call call = {
+        .origin_id = event_id(7, 70),
+        .parent = event_id(7, 60),
+        .kind = RECORDED_CALL,
+        .at_ms = 1700000000123,
+        .duration_us = 1500,
+        .tokens = 9,
+        .owner = STR("user:there"),
+        .server = STR("files"),
+        .method = STR("tools/call"),
+        .tool = STR("read"),
+        .outcome = STR("tool_error"),
+        .error = STR("No."),
+        .params = {.state = RECORDED_REDACTED,
+                   .bytes = STR("{\"name\":\"read\",\"arguments\":{\"k\":\"[redacted]\"}}"),
+                   .length = 80},
+        .result = {.state = RECORDED_COMPLETE, .bytes = STR("\xff\n"), .length = 2},
+    };
+    struct event_row e = event(id, EVENT_IMPORT);
+
+    memset(call.params.sha, 3, sizeof(call.params.sha));
+    e.exec = id;
+    e.session_id = str_of(session);
+    imported_call_write(&call, f->mem, &e);
+    return e;
+}
+
+static void imported_calls_are_calls_but_count_nothing(struct fixture *f)
+{
+    struct execution_row *rows = NULL;
+    size_t n;
+
+    create(f, &alice, 1);
+    struct event_row e = imported(f, event_id(1, 1), SESSION), gone = e;
+    append(f, e);
+    gone.id = gone.exec = event_id(1, 2);
+    gone.body = STR_NONE;
+    append(f, gone);
+    call_at(f, event_id(1, 3), SESSION);
+    struct recorded_call *c = read_session(f, 100, &n);
+    assert_int_equal(n, 3);
+    assert_int_equal(c[0].id, event_id(1, 1));
+    assert_int_equal(c[0].origin_id, event_id(7, 70));
+    assert_int_equal(c[0].parent, event_id(7, 60));
+    assert_int_equal(c[0].at_ms, 1700000000123);
+    assert_int_equal(c[0].tokens, 9);
+    assert_str(c[0].owner, "user:there");
+    assert_str(c[0].outcome, "tool_error");
+    assert_str(c[0].arguments, "{\"k\":\"[redacted]\"}");
+    assert_int_equal(c[0].params.state, RECORDED_REDACTED);
+    assert_int_equal(c[0].params.length, 80);
+    assert_int_equal(c[0].params.sha[31], 3);
+    assert_str(c[0].result.bytes, "\xff\n");
+    assert_int_equal(c[1].params.state, RECORDED_REMOVED);
+    assert_int_equal(c[1].params.sha[31], 3);
+    assert_int_equal(c[1].result.state, RECORDED_REMOVED);
+    assert_int_equal(c[2].origin_id, event_id(1, 3));
+    fold_all(f);
+    assert_int_equal(get(f, &alice, SESSION)->tool_count, 1);
+    assert_int_equal(get(f, &alice, SESSION)->tokens_used, 0);
+    check(f, store_executions_page(f->store, &alice, STR(SESSION), 0, false, 10, f->mem, &rows, &n,
+                                   &f->err));
+    assert_int_equal(n, 1);
+}
+TEST(test_recording__has_imported_calls_that_count_nothing)
+{
+    on_every_store(imported_calls_are_calls_but_count_nothing);
 }
