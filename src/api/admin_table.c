@@ -55,7 +55,18 @@ const struct api_param secret_params[] = {
 const struct api_param audit_stats_params[] = {PARAM_TENANT, {0}};
 const struct api_param page_params[] = {PARAM_LIMIT, PARAM_CURSOR, {0}};
 const struct api_param server_params[] = {PARAM_SERVER, {0}};
-const struct api_param server_page_params[] = {PARAM_SERVER, PARAM_LIMIT, PARAM_CURSOR, {0}};
+static const char *const flags[] = {"0", "1", NULL};
+const struct api_param server_tools_params[] = {
+    PARAM_SERVER,
+    {.name = "definitions",
+     .in = "query",
+     .type = "string",
+     .names = flags,
+     .default_text = "0",
+     .help = "1: include the definitions as last seen, up to 64 KiB each."},
+    PARAM_LIMIT,
+    PARAM_CURSOR,
+    {0}};
 const struct api_param server_logs_params[] = {
     PARAM_SERVER,
     {.name = "limit",
@@ -115,7 +126,6 @@ const struct api_param account_login_params[] = {
 static const char *const event_kinds[] = {"intent",  "outcome", "note",   "anchor",   "writer",
                                           "session", "system",  "record", "imported", NULL};
 static const char *const orders[] = {"oldest", "newest", NULL};
-static const char *const flags[] = {"0", "1", NULL};
 const struct api_param events_params[] = {
     QUERY_TEXT("after", "Only events after this id, such as 3.17."),
     QUERY_TEXT("before", "Only events before this id."),
@@ -495,7 +505,11 @@ static const char *const tool_states[] = {"approved", "changed", "new", "gone", 
     {                                                                                              \
         "approved_at", "string", NULL, false, "date-time", NULL, "Time of the approval."           \
     }
-const struct api_member tool_members[] = {TOOL_MEMBERS, {0}};
+const struct api_member tool_members[] = {
+    TOOL_MEMBERS,
+    {"definition", "object", NULL, false, NULL, NULL,
+     "The definition as last seen, if it was asked for and is stored."},
+    {0}};
 const struct api_member tool_diff_members[] = {
     TOOL_MEMBERS,
     {"diff", "string", NULL, true, NULL, NULL,

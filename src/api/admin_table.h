@@ -29,7 +29,7 @@ extern const struct api_answer session_details_answers[], session_detail_answers
 extern const struct api_member secret_members[], secret_list_members[], session_detail_members[],
     session_detail_list_members[], session_link_members[];
 extern const struct api_param keys_params[], audit_stats_params[], key_params[], page_params[],
-    server_params[], server_page_params[], server_logs_params[], diff_params[], account_params[],
+    server_params[], server_tools_params[], server_logs_params[], diff_params[], account_params[],
     account_login_params[], events_params[], audit_executions_params[], audit_execution_params[];
 extern const struct api_answer key_create_answers[], keys_answers[], key_answers[],
     key_revoke_answers[], servers_answers[], server_answers[], tools_answers[], diff_answers[],

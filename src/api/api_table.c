@@ -669,7 +669,7 @@ const struct api_operation api_own_operations[] = {
      .params = server_params, .answers = server_answers},
     {AUTH_OP("GET", SERVERS "/{name}/tools", "listServerTools", API_AUDIT, api_list_server_tools,
              "Lists the tools of a server, as last seen."),
-     .params = server_page_params, .answers = tools_answers},
+     .params = server_tools_params, .answers = tools_answers},
     {AUTH_OP("GET", SERVERS "/{name}/diff", "diffTool", API_AUDIT, api_diff_tool,
              "Shows how a tool differs from its approved definition."),
      .params = diff_params, .answers = diff_answers},

@@ -222,7 +222,7 @@ static void read_place(struct tools_job *t, struct str after)
     t->filter.after = after;
 }
 
-static void list_tools(struct api_call *c, struct str server, const char *path)
+static void list_tools(struct api_call *c, struct str server, bool definitions, const char *path)
 {
     struct tools_job *t = api_job_new(sizeof(*t), MAX_BYTES, c);
     struct str after, about = arena_printf(c->mem, "tools of %.*s", STR_ARG(server));
@@ -232,8 +232,10 @@ static void list_tools(struct api_call *c, struct str server, const char *path)
         return;
     }
     t->place = (struct page_place){.who = &c->who, .about = about};
-    t->place.url = arena_printf(t->j.mem, "%s?limit=%lld", path, (long long)t->limit);
+    t->place.url = arena_printf(t->j.mem, "%s?%slimit=%lld", path,
+                                definitions ? "definitions=1&" : "", (long long)t->limit);
     t->filter.server = server;
+    t->filter.with_definitions = definitions;
     if (after.p)
         read_place(t, after);
     t->read = (struct read_job){.run = run_list, .done = on_listed, .ok = true};
@@ -247,7 +249,7 @@ static void list_tools(struct api_call *c, struct str server, const char *path)
 
 void api_list_tools(struct api_call *c)
 {
-    list_tools(c, STR_NONE, "/api/v1/tools");
+    list_tools(c, STR_NONE, false, "/api/v1/tools");
 }
 
 /* false: the caller may not use the server, and the refusal was sent. */
@@ -261,11 +263,11 @@ static bool may_use(struct api_call *c)
 
 void api_list_server_tools(struct api_call *c)
 {
-    struct str name = c->match.params[0];
+    struct str name = c->match.params[0], definitions;
 
-    if (may_use(c))
+    if (may_use(c) && api_query(c, "definitions", &definitions))
         list_tools(
-            c, name,
+            c, name, str_eq(definitions, STR("1")),
             arena_printf(c->mem, "/api/v1/servers/%.*s/tools", STR_ARG(api_in_path(c, name))).p);
 }
 

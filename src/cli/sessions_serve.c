@@ -105,6 +105,55 @@ static bool take(void *arg, struct str bytes, struct error *err)
     return mock_lines_take(arg, bytes, err);
 }
 
+/* Definitions, as the Holdfast with the recording has seen them last.  Only those who may read every
+ * session may read them; without them the tools have the parameters of the recorded calls. */
+
+static void take_definitions(struct mock *m, struct str server, const struct js_doc *d,
+                             struct arena *mem)
+{
+    const struct js_node *list = js_get(d, js_root(d), STR("tools"));
+
+    for (const struct js_node *v = js_type_is(list, JS_ARRAY) ? js_first(d, list) : NULL; v;
+         v = js_next(d, list, v)) {
+        const struct js_node *definition = js_get(d, v, STR("definition"));
+        struct mock_tool *t = mock_tool(m, server, source_text(d, v, "name", mem));
+        if (t && js_type_is(definition, JS_OBJECT))
+            t->definition = arena_dup(m->mem, js_raw(d, definition));
+    }
+}
+
+static void read_definitions(struct mock *m, struct control *control, struct str server)
+{
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    struct str cursor = STR(""), json;
+    struct js_doc d;
+    struct error ignored;
+
+    do {
+        struct str path =
+            arena_printf(mem, "/api/v1/servers/%.*s/tools?definitions=1&limit=50%s%.*s",
+                         STR_ARG(source_encoded(server, mem)), cursor.n ? "&cursor=" : "",
+                         STR_ARG(source_encoded(cursor, mem)));
+        if (!control_get(control, path, mem, &json, &ignored) ||
+            !source_parse(json, mem, &d, &ignored))
+            break;
+        take_definitions(m, server, &d, mem);
+        cursor = source_text(&d, js_root(&d), "next_cursor", mem);
+    } while (cursor.n);
+    arena_free(mem);
+}
+
+static void define_tools(struct mock *m, struct control *control)
+{
+    for (size_t i = 0; i < m->n_tools; i++) {
+        size_t before = 0;
+        while (before < i && !str_eq(m->tools[before].server, m->tools[i].server))
+            before++;
+        if (before == i)
+            read_definitions(m, control, m->tools[i].server);
+    }
+}
+
 bool sessions_serve_session(struct sessions_serve *s, struct control *control, struct str handle,
                             struct str tenant, struct error *err)
 {
@@ -117,7 +166,10 @@ bool sessions_serve_session(struct sessions_serve *s, struct control *control, s
     begin(s, &l);
     control_set_deadline(control, IDLE_MS);
     bool ok = control_download(control, path, mem, take, &l, err);
-    return end(s, &l, ok, err);
+    ok = end(s, &l, ok, err);
+    if (ok)
+        define_tools(s->mock, control);
+    return ok;
 }
 
 /* What is printed. */

@@ -42,6 +42,8 @@ void tool_write(struct js_writer *w, const struct tool_row *row)
 {
     js_object(w);
     write_tool(w, row);
+    if (row->definition.p)
+        js_kv_raw(w, "definition", row->definition);
     js_object_end(w);
 }
 

@@ -8,7 +8,7 @@
 
 /* "approved", "changed", "new" (never approved), "gone". */
 const char *tool_state(const struct tool_row *row);
-/* {"server":…,"name":…,"state":…} */
+/* {"server":…,"name":…,"state":…}, with the definition if the row has it. */
 void tool_write(struct js_writer *w, const struct tool_row *row);
 /* {"server":…,"name":…,"state":…,"diff":"…"}: the diff from the approved to the last definition. */
 void tool_diff_write(struct buf *out, const struct tool_row *row);

@@ -136,6 +136,21 @@ def test_rules__exact_then_again_then_in_order_then_an_error(api, modern):
     assert summary == {'calls': 9, 'exact': 4, 'again': 2, 'in_order': 1, 'unknown': 2, 'recorded': 5, 'used': 5}
 
 
+def test_tools__have_the_definitions_that_were_seen_last(api, tmp_path):
+    session, file = recorded(api, LOOKS), str(tmp_path / 'recording.jsonl')
+    assert run(api.holdfast, 'sessions', 'export', session['session_id'], '-o', file).returncode == 0
+    for source, described in ((session['session_id'], 'It is the tool look'), (file, 'A recorded tool. ')):
+        with serving(api.holdfast, source) as served:
+            look = {t['name']: t for t in served.client().rpc('tools/list').result['tools']}['look']
+            assert look['description'].startswith(described), look
+            if source == file:
+                assert set(look['inputSchema']['properties']) == {'item', 'n'}, look
+            served.end()
+    pages = api.get('/servers/shop/tools?definitions=1&limit=2').json()
+    assert [t['definition']['name'] for t in pages['tools']] == ['fail', 'keep'] and pages['next_cursor']
+    assert 'definition' not in api.get('/servers/shop/tools').json()['tools'][0]
+
+
 def test_sessions_of_clients__begin_with_the_first_call_each(api):
     session = recorded(api, [('keep', {}), ('keep', {})])
     with serving(api.holdfast, session['session_id']) as served:
