@@ -585,7 +585,7 @@ static void stop(struct gateway *g)
     quotas_free(sv->front->quotas);
     sinks_free(g->sinks);
     watchers_free(g->api.watchers);
-    feed_free(g->feeds.feed);
+    feed_free(g->feed);
     if (sv->audit)
         audit_free(sv->audit);
     if (sv->loop)

@@ -6,7 +6,7 @@
 #include "api/services.h"
 #include "docs/server/server.h"
 #include "exchange/exchange.h"
-#include "feeds/feeds.h"
+#include "feeds/feed.h"
 #include "gateway.h"
 #include "gateway_show.h"
 #include "identity/logins.h"
@@ -31,7 +31,7 @@ struct gateway {
     bool has_bindings; /* the store had bindings of carriers (session/session.h) at the start */
     struct front front;
     struct services sv; /* for exchanges */
-    struct feeds feeds;
+    struct feed *feed;
     struct sinks *sinks;
     struct api_services api; /* the same parts, and those for the API alone */
     struct str database;     /* name of the database in use, for people */

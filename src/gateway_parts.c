@@ -212,11 +212,15 @@ bool gateway_open_keyring(struct gateway *g, struct error *err)
                                &g->master_file, err);
 }
 
-/* Another node has changed rows that this node may hold in memory. */
-static void on_remote_change(void *arg)
+/* Another node has changed rows that this node may hold in memory, or has recorded events. */
+static void on_remote_news(void *arg, unsigned news)
 {
     struct gateway *g = arg;
-    change_poller_nudge(g->poller);
+
+    if (news & REDIS_CHANGES)
+        change_poller_nudge(g->poller);
+    if (news & REDIS_EVENTS)
+        feed_nudge(g->feed);
 }
 
 bool gateway_start_listening(struct gateway *g, struct error *err)
@@ -224,7 +228,8 @@ bool gateway_start_listening(struct gateway *g, struct error *err)
     struct redis_listen_config config = {.loop = g->sv.loop,
                                          .target = &g->options.redis,
                                          .channel = storage_channel(g->storage),
-                                         .on_message = on_remote_change,
+                                         .own = storage_events_text(g->storage),
+                                         .on_message = on_remote_news,
                                          .arg = g};
     return !config.channel.p || redis_listen_new(&config, &g->listen, err);
 }
@@ -321,19 +326,11 @@ void gateway_add_routes(struct gateway *g)
         .writer = storage_writer(g->storage)->number,
         .is_shared = storage_is_shared(g->storage),
     };
-    g->feeds = (struct feeds){
-        .feed = feed_new(&feed),
-        .front = sv->front,
-        .lanes = sv->lanes,
-        .audit = sv->audit,
-        .is_store_shared = storage_is_shared(g->storage),
-        .quiet = &sv->quiet,
-    };
-    feeds_add_routes(&g->feeds);
+    g->feed = feed_new(&feed);
     struct sinks_config sinks = {
         .loop = sv->loop,
         .lanes = sv->lanes,
-        .feed = g->feeds.feed,
+        .feed = g->feed,
         .writer = storage_writer(g->storage)->number,
         .is_shared = storage_is_shared(g->storage),
         .node = storage_writer(g->storage)->node,
@@ -341,7 +338,7 @@ void gateway_add_routes(struct gateway *g)
     g->sinks = g->api.sinks = sinks_new(&sinks);
     sinks_apply(g->sinks, sv->front->config);
     struct watchers_config watchers = {
-        .loop = sv->loop, .front = sv->front, .feed = g->feeds.feed, .quiet = &sv->quiet};
+        .loop = sv->loop, .front = sv->front, .feed = g->feed, .quiet = &sv->quiet};
     g->api.watchers = watchers_new(&watchers);
 }
 

@@ -70,6 +70,11 @@ struct str storage_channel(const struct storage *s)
     return s->cache && storage_is_shared(s) ? cache_channel(s->cache) : STR_NONE;
 }
 
+struct str storage_events_text(const struct storage *s)
+{
+    return s->cache ? cache_events_text(s->cache) : STR_NONE;
+}
+
 const struct database *storage_database(const struct storage *s)
 {
     return &s->config.database;
@@ -250,7 +255,11 @@ static bool open_cache(struct storage *s, struct error *err)
 {
     const struct redis_target *redis = s->config.redis;
     struct cache_config config = {
-        .target = redis, .prefix = s->config.cache_prefix, .ttl_ms = s->config.cache_ttl_ms};
+        .target = redis,
+        .prefix = s->config.cache_prefix,
+        .ttl_ms = s->config.cache_ttl_ms,
+        .tells_events = storage_is_shared(s),
+    };
     if (!redis)
         return true;
     chain_derive(s->chain, "cache", config.key);

@@ -43,6 +43,8 @@ void storage_close(struct storage *s);
 
 /* The channel on which nodes notify each other (store/redis_listen.h); absent: none. */
 struct str storage_channel(const struct storage *s);
+/* The message of this process on that channel. */
+struct str storage_events_text(const struct storage *s);
 bool storage_is_shared(const struct storage *s);
 const struct database *storage_database(const struct storage *s);
 const struct writer_row *storage_writer(const struct storage *s);

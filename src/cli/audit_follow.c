@@ -1,44 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client of the stream of events: JSON lines in HTTP chunks. */
+/* A client of server-sent events. */
 #include "cli/audit_follow.h"
 #include "cli/cli.h"
 
-#include "audit/event_id.h"
 #include "audit/event_json.h"
-#include "base/buf.h"
-#include "http/codec.h"
+#include "http/sse.h"
+#include "json/read.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES (1u << 20)
-#define SILENCE_MS 60000 /* Holdfast sends an empty line every 15 seconds */
+#define EVENT_MAX_BYTES (1u << 20)
 #define AGAIN_MS 500
 
 struct follow {
-    int64_t *after;
-    bool (*each)(void *arg, const struct event_row *e);
+    struct position *at;
+    bool (*each)(void *arg, const struct event_row *e); /* NULL: the position alone is wanted */
     void *arg;
-    struct http_chunks chunks;
-    struct buf line;
+    struct sse_reader sse;
     bool is_enough;
 };
 
-/* False ends the stream: the line is no event, or the caller wants no more. */
-static bool take_line(struct follow *f, struct str line)
+/* False: the text is no event, or the caller wants no more. */
+static bool take_row(struct follow *f, struct str text)
 {
     struct arena *mem = arena_new(SIZE_MAX / 4);
     struct js_doc doc;
     struct event_row e;
     struct error err;
-    bool ok = js_parse(line, &js_limits_upstream, mem, &doc, NULL) &&
-              event_from_json(&doc, js_root(&doc), mem, &e, &err) && e.id > 0;
+    bool ok = js_parse(text, &js_limits_upstream, mem, &doc, NULL) &&
+              event_from_json(&doc, js_root(&doc), mem, &e, &err);
 
-    if (ok && e.id > *f->after) {
-        *f->after = e.id;
+    if (ok) {
         ok = f->each(f->arg, &e);
         f->is_enough = !ok;
     }
@@ -46,90 +40,86 @@ static bool take_line(struct follow *f, struct str line)
     return ok;
 }
 
-static bool take_data(struct follow *f, struct str data)
+/* False ends the stream. */
+static bool take_event(void *arg, const struct sse_event *e)
 {
-    for (size_t end; (end = str_find(data, '\n')) < data.n;) {
-        if (!buf_try_add(&f->line, data.p, end))
-            return false;
-        bool ok = f->line.n == 0 || take_line(f, buf_str(&f->line));
-        buf_reset(&f->line);
-        if (!ok)
-            return false;
-        data = str_n(data.p + end + 1, data.n - end - 1);
+    struct follow *f = arg;
+    struct position at;
+
+    if (!e->id.p || !position_parse(e->id, &at))
+        return false;
+    *f->at = at;
+    if (!f->each) {
+        f->is_enough = true;
+        return false;
     }
-    return buf_try_add(&f->line, data.p, data.n);
+    return !str_eq(e->type, STR("message")) || e->data.n == 0 || take_row(f, e->data);
 }
 
-static bool take_bytes(struct follow *f, struct str bytes)
+static bool is_output_gone(void)
 {
-    while (bytes.n) {
-        size_t used;
-        struct str data;
-        struct http_fault fault;
-        if (http_chunks_feed(&f->chunks, bytes, &used, &data, &fault) == HTTP_PARSE_BAD ||
-            (data.n && !take_data(f, data)) || used == 0)
-            return false;
-        bytes = str_n(bytes.p + used, bytes.n - used);
-    }
-    return true;
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return poll(&out, 1, 0) > 0 && (out.revents & (POLLERR | POLLHUP));
 }
 
-static void read_stream(struct follow *f, int fd)
+/* Bytes come at least every 15 s, so that a reader that has gone is noticed. */
+static bool take_bytes(void *arg, struct str bytes, struct error *err)
 {
-    char scratch[65536];
-    for (;;) {
-        struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = STDOUT_FILENO}};
-        ssize_t n = recv(fd, scratch, sizeof(scratch), 0);
-        if (n > 0 && !take_bytes(f, str_n(scratch, (size_t)n)))
-            return;
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-            return;
-        if (n < 0 && poll(p, countof(p), SILENCE_MS) == 0)
-            return;
-        if (n < 0 && p[1].revents) { /* the reader of our output has gone */
-            f->is_enough = true;
-            return;
-        }
-    }
+    struct follow *f = arg;
+
+    f->is_enough |= is_output_gone();
+    if (!f->is_enough && sse_feed(&f->sse, bytes, take_event, f))
+        return true;
+    return error_set(err, ERR_UNREACHABLE, "the stream of events ended");
 }
 
-/* One connection.  False: it could not be made; *err says why. */
-static bool follow_once(struct control *c, struct follow *f, struct error *err)
+/* One connection, to its end. */
+static void follow_once(struct control *c, struct follow *f, struct str path, struct error *err)
 {
     struct arena *mem = arena_new(SIZE_MAX / 4);
-    char id[EVENT_ID_TEXT];
-    int fd;
-    struct str path = arena_printf(mem, "/control/follow?after=%s", event_id_format(*f->after, id));
-    bool ok = control_stream(c, path, mem, &fd, err);
 
+    sse_reader_init(&f->sse, EVENT_MAX_BYTES);
+    if (control_download(c, path, mem, take_bytes, f, err))
+        error_set(err, ERR_UNREACHABLE, "the stream of events ended");
+    sse_reader_release(&f->sse);
     arena_free(mem);
-    if (!ok)
-        return false;
-    http_chunks_init(&f->chunks);
-    buf_init(&f->line, LINE_MAX_BYTES);
-    read_stream(f, fd);
-    buf_release(&f->line);
-    close(fd);
-    return true;
+    f->is_enough |= f->each && is_output_gone();
 }
 
-bool audit_follow(struct control *c, int64_t *after,
-                  bool (*each)(void *arg, const struct event_row *e), void *arg)
+bool audit_follow_now(struct control *c, struct position *ret, struct error *err)
 {
-    struct follow f = {.after = after, .each = each, .arg = arg};
-    bool is_waiting = false;
+    struct follow f = {.at = ret};
 
-    while (!f.is_enough) {
-        struct error err;
-        int64_t before = *after;
-        bool ok = follow_once(c, &f, &err);
-        if (!ok && err.code != ERR_UNREACHABLE && err.code != ERR_UNAVAILABLE)
-            return false;
-        if (!ok && !is_waiting)
+    follow_once(c, &f, STR("/api/v1/events"), err);
+    return f.is_enough;
+}
+
+bool audit_follow(struct control *c, struct str filters, struct position *at,
+                  bool (*each)(void *arg, const struct event_row *e), void *arg, struct error *err)
+{
+    struct follow f = {.at = at, .each = each, .arg = arg};
+    struct position before = *at;
+    bool is_waiting = false, ok = true;
+
+    control_watch_output(c, true);
+    while (ok && !f.is_enough) {
+        char text[POSITION_TEXT];
+        struct buf path;
+        buf_init(&path, 64 << 10);
+        buf_addf(&path, "/api/v1/events?after=%s&%.*s", position_format(at, text),
+                 STR_ARG(filters));
+        err->code = ERR_NONE;
+        follow_once(c, &f, buf_str(&path), err);
+        buf_release(&path);
+        ok = err->code == ERR_UNREACHABLE || err->code == ERR_UNAVAILABLE || f.is_enough;
+        bool moved = position_compare(at, &before) != POSITION_SAME;
+        if (ok && !f.is_enough && !moved && !is_waiting)
             fprintf(stderr, "holdfast: no Holdfast answers there; waiting for it to come back\n");
-        is_waiting = !ok;
-        if (!f.is_enough && *after == before)
+        is_waiting = !moved;
+        before = *at;
+        if (ok && !f.is_enough)
             f.is_enough = !cli_pause(AGAIN_MS);
     }
-    return true;
+    control_watch_output(c, false);
+    return ok;
 }

@@ -380,38 +380,64 @@ static bool show_followed(void *arg, const struct event_row *e)
     return ok;
 }
 
-/* A running Holdfast sends its events as they commit.  Pages are read when none runs, or when it
- * shares its store with other nodes.  Ends only with an error, with a closed stdout, or by a
- * signal. */
-static bool follow(struct following *f, struct audit_cursors *cursors, struct error *err)
+/* Where --follow begins: read before the list, so that no call is missed between the two. */
+struct tail_start {
+    bool streams; /* a running Holdfast sends its events as they commit; else pages are read */
+    struct position at;
+    struct audit_cursors cursors; /* of pages */
+};
+
+/* Pages are read when no Holdfast runs; only PostgreSQL has several live writers then. */
+static bool begin_follow(const struct audit_cmd *c, struct tail_start *ret, struct error *err)
+{
+    size_t max = c->from.place.database.is_postgres ? AUDIT_POLL_WRITERS : 1;
+
+    *ret = (struct tail_start){.streams = !c->from.local &&
+                                          audit_follow_now(c->from.control, &ret->at, err)};
+    if (ret->streams)
+        return true;
+    if (!audit_cursors_read(c->source, c->from.local ? max : AUDIT_POLL_WRITERS, &ret->cursors,
+                            err))
+        return false;
+    for (size_t i = ret->cursors.n; i-- > 0;)
+        position_advance(&ret->at, ret->cursors.last[i]);
+    return true;
+}
+
+static struct str filters_asked(const struct audit_cmd *c, const struct audit_list_ask *ask)
+{
+    struct arena *mem = c->cli->mem;
+    struct str text = STR("types=outcome,note,record");
+
+    if (ask->server.p)
+        text = arena_printf(mem, "%.*s&server=%.*s", STR_ARG(text),
+                            STR_ARG(source_encoded(ask->server, mem)));
+    if (ask->tool.p)
+        text = arena_printf(mem, "%.*s&tool=%.*s", STR_ARG(text),
+                            STR_ARG(source_encoded(ask->tool, mem)));
+    return text;
+}
+
+/* Ends only with an error, with a closed stdout, or by a signal. */
+static bool follow(struct following *f, struct tail_start *from, struct error *err)
 {
     struct audit_cmd *c = f->cmd;
     struct event_filter events = events_asked(c, f->ask);
-    int64_t after = cursors->n ? cursors->last[0] : 0;
 
     signal(SIGINT, SIG_DFL); /* a shell starts background commands with SIGINT ignored */
-    if (!c->from.local && audit_follow(c->from.control, &after, show_followed, f))
-        return true;
-    if (after > 0)
-        audit_cursors_move(cursors, after);
-    return audit_poll(c->source, &events, cursors, show_followed, f, err);
+    if (from->streams)
+        return audit_follow(c->from.control, filters_asked(c, f->ask), &from->at, show_followed, f,
+                            err);
+    return audit_poll(c->source, &events, &from->cursors, show_followed, f, err);
 }
 
-/* Only PostgreSQL has several live writers.  A running Holdfast may use one. */
-static size_t writers_to_follow(const struct audit_cmd *c, bool follows)
+/* Drops calls that began after the start and are still open: --follow shows them when they end. */
+static size_t drop_new_open(struct execution *rows, size_t n, const struct position *start)
 {
-    return follows && (!c->from.local || c->from.place.database.is_postgres) ? AUDIT_POLL_WRITERS
-                                                                             : 1;
-}
-
-/* Drops calls that began after the cursors and are still open: --follow shows them when they end. */
-static size_t drop_new_open(struct execution *rows, size_t n, const struct audit_cursors *cursors)
-{
-    int64_t last = cursors->n ? cursors->last[0] : 0;
     size_t kept = 0;
 
     for (size_t i = 0; i < n; i++)
-        if (rows[i].event.id <= last || !str_eq(rows[i].outcome, STR("open")))
+        if (!position_is_before(start, rows[i].event.id) || !str_eq(rows[i].outcome, STR("open")))
             rows[kept++] = rows[i];
     return kept;
 }
@@ -421,25 +447,25 @@ static bool run_tail(struct audit_cmd *c, struct error *err)
     struct audit_list_ask ask;
     struct execution *rows;
     size_t n;
-    struct audit_cursors cursors; /* --follow starts after them */
+    struct tail_start start;
     bool follows = !cli_flag(c->cli, "--until") &&
                    (c->follows || cli_flag(c->cli, "--follow") || cli_flag(c->cli, "-f"));
     if (!read_ask(c, &ask, err) ||
         !cli_number_flag(c->cli, "-n", TAIL_DEFAULT, ROWS_MAX, &ask.limit, err) ||
-        !audit_cursors_read(c->source, writers_to_follow(c, follows), &cursors, err))
+        (follows && !begin_follow(c, &start, err)))
         return false;
     if (!audit_list(c->from.control, &ask, c->cli->mem, &rows, &n, err) ||
         (n == 0 && !check_names(c, &ask, err)))
         return false;
     if (follows)
-        n = drop_new_open(rows, n, &cursors);
+        n = drop_new_open(rows, n, &start.at);
     for (size_t i = 0; i < n / 2; i++) {
         struct execution x = rows[i];
         rows[i] = rows[n - 1 - i];
         rows[n - 1 - i] = x;
     }
     struct following f = {c, &ask, rows, n};
-    return !print_rows(c, rows, n, AUDIT_VIEW_STORY) || !follows || follow(&f, &cursors, err);
+    return !print_rows(c, rows, n, AUDIT_VIEW_STORY) || !follows || follow(&f, &start, err);
 }
 
 static bool run_show(struct audit_cmd *c, struct error *err)

@@ -26,6 +26,7 @@ struct control {
     struct conn_address to;
     char host[300];
     int64_t deadline_ms;
+    bool watches_output;
     const char *key;             /* or NULL */
     struct gateway_local *local; /* NULL: another process answers */
     struct remote *remote;       /* NULL: it is on this machine */
@@ -84,6 +85,11 @@ void control_set_deadline(struct control *c, int64_t ms)
     c->deadline_ms = ms;
 }
 
+void control_watch_output(struct control *c, bool watches)
+{
+    c->watches_output = watches;
+}
+
 void control_close(struct control *c)
 {
     if (c)
@@ -94,17 +100,20 @@ void control_close(struct control *c)
 static bool wait_for(const struct control *c, int fd, short events, int64_t until_ms,
                      struct error *err)
 {
-    struct pollfd p = {.fd = fd, .events = events};
+    struct pollfd p[] = {{.fd = fd, .events = events},
+                         {.fd = c->watches_output ? STDOUT_FILENO : -1}};
     int64_t left = until_ms - clock_mono_ms();
     int n = 0;
 
     /* The peer is in this process: it answers in a turn of its loop. */
-    while (c->local && left > 0 && (n = poll(&p, 1, 0)) == 0) {
+    while (c->local && left > 0 && (n = poll(p, 1, 0)) == 0) {
         gateway_local_turn(c->local);
         left = until_ms - clock_mono_ms();
     }
     if (!c->local && left > 0)
-        n = poll(&p, 1, (int)left);
+        n = poll(p, countof(p), (int)left);
+    if (n > 0 && p[1].revents && !p[0].revents)
+        return error_set(err, ERR_UNREACHABLE, "nobody reads the output any more");
     if (n > 0 || (n < 0 && errno == EINTR))
         return true;
     return error_set(err, ERR_UNREACHABLE,
@@ -490,47 +499,6 @@ static bool take_switch(struct str in, struct arena *mem, struct str *ret_config
         return false;
     *ret_config = arena_dup(mem, http_header_get(head, STR("holdfast-config")));
     return true;
-}
-
-static bool is_stream(struct str in, struct arena *mem)
-{
-    struct http_head *head = arena_new_of(mem, struct http_head);
-    struct http_fault fault;
-    size_t used;
-
-    return http_parse_response(in, false, head, &used, &fault) == HTTP_PARSE_OK &&
-           head->status == 200 && head->framing == HTTP_CHUNKED;
-}
-
-bool control_stream(struct control *c, struct str path, struct arena *mem, int *ret_fd,
-                    struct error *err)
-{
-    int64_t until = clock_mono_ms() + c->deadline_ms;
-    struct str ignored;
-    struct buf in;
-    int fd;
-
-    if (c->remote)
-        return error_set(err, ERR_BAD_INPUT, "events are streamed on the unix socket only");
-    if (!open_fd(c, &fd, err))
-        return false;
-    buf_init(&in, MAX_ANSWER);
-    struct control_request get = {.method = "GET", .path = path};
-    struct str request = request_of(c, &get, mem);
-    bool ok = reach(c, fd, until, err) && send_all(c, fd, request, until, err) &&
-              read_head(c, fd, &in, until, err);
-    if (ok && !is_stream(buf_str(&in), mem)) {
-        ok = false;
-        if (read_all(c, fd, &in, until, err) && take_answer(c, buf_str(&in), mem, &ignored, err))
-            error_set(err, ERR_BAD_INPUT,
-                      "this Holdfast cannot stream events; is it an older version?");
-    }
-    buf_release(&in);
-    if (ok)
-        *ret_fd = fd;
-    else
-        close(fd);
-    return ok;
 }
 
 bool control_lines(struct control *c, struct str path, struct arena *mem, int *ret_fd,

@@ -18,6 +18,8 @@ struct gateway_local;
 struct control *control_open_local(struct gateway_local *local) must_check;
 void control_close(struct control *c);
 void control_set_deadline(struct control *c, int64_t ms); /* default: 30 s */
+/* A wait for an answer also ends when nobody reads stdout any more.  Not at a URL. */
+void control_watch_output(struct control *c, bool watches);
 /* Sends `key` (borrowed) as the bearer token of all later requests; NULL: none. */
 void control_set_key(struct control *c, const char *key);
 /* Whether the key can be read on the network that it crosses. */
@@ -49,11 +51,6 @@ must_check bool control_receive(struct control *c, const struct control_request 
 must_check bool control_download(struct control *c, struct str path, struct arena *mem,
                                  bool (*take)(void *arg, struct str bytes, struct error *err),
                                  void *arg, struct error *err);
-
-/* Opens a stream: GET `path`, answered 200 in chunks.  Not at a URL.  *ret_fd is the connected, non-blocking socket
- * behind the head of the answer, owned by the caller. */
-must_check bool control_stream(struct control *c, struct str path, struct arena *mem, int *ret_fd,
-                               struct error *err);
 
 /* Opens a line channel: POST `path`, answered 101.  *ret_fd is the connected, non-blocking socket,
  * owned by the caller; both sides send lines on it.  *ret_config, in mem, is the Holdfast-Config of

@@ -2,6 +2,7 @@
 /* Writes through the cache, and creating and freeing the cache. */
 #include "store/cached_impl.h"
 
+#include "base/random.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -144,6 +145,14 @@ static void report(struct cached_store *s, struct cache_message *written,
     cache_message_send(s, written);
 }
 
+static bool has_events(const struct store_op *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ops[i].kind == OP_EVENT_APPEND)
+            return true;
+    return false;
+}
+
 static bool cached_write(struct store *store, struct store_op *ops, size_t n, struct error *err)
 {
     struct cached_store *s = cached_of(store);
@@ -153,6 +162,8 @@ static bool cached_write(struct store *store, struct store_op *ops, size_t n, st
     for (size_t i = 0; ok && i < n; i++)
         unfolded_add(s, &ops[i]);
     report(s, written, ops, n, ok);
+    if (ok && s->lane && s->cache->config.tells_events && has_events(ops, n))
+        cache_lane_tell_events(s->lane);
     return ok;
 }
 
@@ -253,6 +264,8 @@ bool cache_new(const struct cache_config *config, struct cache **ret, struct err
     memcpy(c->prefix, config->prefix.p, config->prefix.n);
     c->config.prefix = str_n(c->prefix, config->prefix.n);
     snprintf(c->channel, sizeof(c->channel), "%.*schanges", STR_ARG(config->prefix));
+    snprintf(c->events_text, sizeof(c->events_text), REDIS_SAYS_EVENTS " %016llx",
+             (unsigned long long)random_u64());
     atomic_store(&c->began, 1);
     c->key = hmac_key_new(config->key, sizeof(config->key));
     crypto_wipe(c->config.key, sizeof(c->config.key));
@@ -268,6 +281,11 @@ bool cache_new(const struct cache_config *config, struct cache **ret, struct err
 struct str cache_channel(const struct cache *c)
 {
     return str_of(c->channel);
+}
+
+struct str cache_events_text(const struct cache *c)
+{
+    return str_of(c->events_text);
 }
 
 void cache_free(struct cache *c)

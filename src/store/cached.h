@@ -41,6 +41,7 @@ struct cache_config {
     struct str prefix;                 /* at most CACHE_PREFIX_MAX bytes */
     int64_t ttl_ms;
     int64_t deadline_ms; /* of one exchange with Redis; 0: REDIS_DEADLINE_MS */
+    bool tells_events;   /* other nodes are told of committed events (cache_events_text()) */
     uint8_t key[32];     /* for MACs and entry names; one key per database */
 };
 /* The part of the cache that all stores of one process share. */
@@ -58,5 +59,7 @@ must_check bool store_cached_with_lane(struct cache *c, struct store *inner, str
 /* The channel on which a message follows each commit that store_changes() reports.  The message
  * says only that there are changes to ask for (store/redis_listen.h). */
 struct str cache_channel(const struct cache *c);
+/* The message by which this process says that it committed events. */
+struct str cache_events_text(const struct cache *c);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/metric.h"
 #include "crypto/hash.h"
 #include "store/cached.h"
+#include "store/redis_listen.h"
 #include "store/store_impl.h"
 
 #define ENTRY_DIGITS 32
@@ -20,7 +21,7 @@
 
 struct cache {
     struct cache_config config;
-    char prefix[CACHE_PREFIX_MAX], channel[CACHE_PREFIX_MAX + 8];
+    char prefix[CACHE_PREFIX_MAX], channel[CACHE_PREFIX_MAX + 8], events_text[32];
     struct hmac_key *key;
     struct metric_cell *hits, *misses, *errors;
     /* Number of the newest write, fold or reap that this process began; from 1. */
@@ -93,6 +94,8 @@ must_check bool cache_lane_new(struct cache *c, struct cache_lane **ret, struct 
 void cache_lane_free(struct cache_lane *lane);
 /* False when the queue is full. */
 must_check bool cache_lane_put(struct cache_lane *lane, struct cache_message *message);
+/* Events were committed: other nodes that have readers of events ask the store for them. */
+void cache_lane_tell_events(struct cache_lane *lane);
 /* A store without an inner one: a connection to Redis. */
 must_check bool cached_store_new(struct cache *c, struct cached_store **ret, struct error *err);
 void cached_store_free(struct cached_store *s);
@@ -130,9 +133,9 @@ must_check bool cache_lift(struct cached_store *s, const struct entry_name *name
 /* Deletes the entries.  For rows that changed without a tombstone. */
 must_check bool cache_drop(struct cached_store *s, const struct entry_name *names, size_t n);
 must_check bool cache_forget_all(struct cached_store *s);
-/* Tells the other nodes to ask the store for changes.  If the message is lost, they ask by
- * themselves later. */
-void cache_publish(struct cached_store *s);
+/* Tells the other nodes to ask the store for changes or for events (REDIS_SAYS_…).  If the message
+ * is lost, they ask by themselves later. */
+void cache_publish(struct cached_store *s, struct str what);
 /* cached_row.c */
 /* Names the entry by the lower-case id: ids are UUIDs, and the stores find them in either case. */
 void cache_session_name(const struct cache *c, struct str tenant, struct str id,

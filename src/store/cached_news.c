@@ -86,7 +86,7 @@ void cache_message_publish(struct cached_store *s, const struct cache_message *m
     if (message->kind != NEWS_BEGUN)
         trust_again(s, message->number);
     if (message->publishes)
-        cache_publish(s);
+        cache_publish(s, STR(REDIS_SAYS_CHANGES));
     add_on_the_way(s->cache, message, -1U);
 }
 

@@ -104,10 +104,10 @@ bool cache_forget_all(struct cached_store *s)
     return begin(s) && delete_epoch(s);
 }
 
-void cache_publish(struct cached_store *s)
+void cache_publish(struct cached_store *s, struct str what)
 {
     struct redis_reply *reply;
-    struct str args[] = {STR("PUBLISH"), cache_channel(s->cache), STR("ask")};
+    struct str args[] = {STR("PUBLISH"), cache_channel(s->cache), what};
     struct redis_command command = {args, countof(args)};
     if (begin(s))
         (void)!call(s, &command, 1, &reply);

@@ -23,7 +23,8 @@ struct redis_listen {
      * struct. */
     struct loop_task task;
     atomic_bool posted;
-    bool stopped; /* loop only */
+    atomic_uint news; /* not handed over yet */
+    bool stopped;     /* loop only */
 };
 
 static void release(struct redis_listen *l)
@@ -40,11 +41,12 @@ static void on_posted(struct loop_task *task)
     if (l->stopped)
         release(l);
     else
-        l->config.on_message(l->config.arg);
+        l->config.on_message(l->config.arg, atomic_exchange(&l->news, 0));
 }
 
-static void post(struct redis_listen *l)
+static void post(struct redis_listen *l, unsigned news)
 {
+    atomic_fetch_or(&l->news, news);
     if (!atomic_exchange(&l->posted, true))
         loop_post(l->config.loop, &l->task);
 }
@@ -86,19 +88,28 @@ static bool receive(struct redis_listen *l, struct redis_reply **ret, struct err
            error_set(err, ERR_UNREACHABLE, "the connection was lost");
 }
 
+static bool is_message(const struct redis_reply *said)
+{
+    return said && said->kind == REDIS_LIST && said->n == 3 && said->items[0]->kind == REDIS_TEXT &&
+           str_eq(said->items[0]->text, STR("message")) && said->items[2]->kind == REDIS_TEXT;
+}
+
+static unsigned news_of(struct str text)
+{
+    return str_starts(text, STR(REDIS_SAYS_EVENTS)) ? REDIS_EVENTS : REDIS_CHANGES;
+}
+
 static void listen_until_lost(struct redis_listen *l, struct error *err)
 {
     struct redis_reply *said;
     if (!subscribe(l, err))
         return;
-    post(l);
+    post(l, REDIS_CHANGES | REDIS_EVENTS);
     while (receive(l, &said, err) && !rest(l, 0)) {
-        bool is_message = said && said->kind == REDIS_LIST && said->n == 3 &&
-                          said->items[0]->kind == REDIS_TEXT &&
-                          str_eq(said->items[0]->text, STR("message"));
-        if (is_message)
-            post(l);
-        if (is_message && rest(l, REDIS_LISTEN_GATHER_MS))
+        if (!is_message(said) || str_eq(said->items[2]->text, l->config.own))
+            continue;
+        post(l, news_of(said->items[2]->text));
+        if (rest(l, REDIS_LISTEN_GATHER_MS))
             return;
     }
 }
@@ -138,6 +149,7 @@ bool redis_listen_new(const struct redis_listen_config *config, struct redis_lis
     l->mem = arena_new(REDIS_REPLY_BYTES_MAX);
     l->names = arena_new(4096);
     l->config.channel = arena_dup(l->names, config->channel);
+    l->config.own = arena_dup(l->names, config->own);
     l->task.fn = on_posted;
     l->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (l->stop_fd < 0 || !thread_start(&l->thread, "redis-listen", run, l))

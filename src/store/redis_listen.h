@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Listens on one Redis channel, on a thread of its own, and calls back on the loop.  A message
- * carries only "ask"; the changes themselves are in the store.  So a lost message costs only time,
+ * only says what to ask the store for; the changes and events themselves are there.  So a lost message costs only time,
  * and a forged one only a query. */
 #ifndef HOLDFAST_STORE_REDIS_LISTEN_H
 #define HOLDFAST_STORE_REDIS_LISTEN_H
@@ -8,6 +8,10 @@
 #include "io/loop.h"
 #include "store/redis_conn.h"
 
+/* The messages: "ask", and "events" with the name of the process.  Any other text means changes. */
+#define REDIS_SAYS_CHANGES "ask"
+#define REDIS_SAYS_EVENTS "events"
+enum redis_news { REDIS_CHANGES = 1, REDIS_EVENTS = 2 };
 /* Messages within this time are reported once. */
 #define REDIS_LISTEN_GATHER_MS 5
 /* A connection that is quiet for this long gets a PING. */
@@ -18,9 +22,10 @@ struct redis_listen_config {
     const struct redis_target *target; /* must outlive the listener */
     const char *ca_file;
     struct str channel; /* copied */
-    /* Called on the loop: a message came, or the subscription was renewed and messages may have
-     * been missed. */
-    void (*on_message)(void *arg);
+    struct str own;     /* copied: the message of this process, which is passed over; or absent */
+    /* Called on the loop with what the messages said, 1 or more of enum redis_news; with all of it
+     * when the subscription was renewed and messages may have been missed. */
+    void (*on_message)(void *arg, unsigned news);
     void *arg;
 };
 struct redis_listen;

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -11,42 +10,10 @@ import time
 import pytest
 
 import harness
-from commands import command_env, control, events, run
+from commands import command_env, events, run
 from harness import wait_for
 from postgres import shared_keys
-
-
-class Stream:
-    """GET /control/follow, read by a thread or not at all."""
-
-    def __init__(self, hf, after='0', reads=True):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(os.path.join(hf.data, 'holdfast.sock'))
-        self.socket.sendall(f'GET /control/follow?after={after} HTTP/1.1\r\nHost: localhost\r\n\r\n'.encode())
-        self.lines, self.ended = [], False
-        self.thread = threading.Thread(target=self.read, daemon=True)
-        if reads:
-            self.thread.start()
-
-    def read(self):
-        with self.socket.makefile('rb') as source:
-            while source.readline().strip():
-                pass
-            rest = b''
-            while size := int(source.readline() or b'0', 16):
-                rest += source.read(size)
-                source.readline()
-                *whole, rest = rest.split(b'\n')
-                self.lines += [json.loads(line) for line in whole if line]
-            self.ended = True
-
-    def ids(self):
-        return [line['id'] for line in self.lines if 'id' in line]
-
-    def close(self):
-        self.socket.shutdown(socket.SHUT_RDWR)
-        self.thread.join(10)
-        self.socket.close()
+from watchers import Watcher
 
 
 class Tail:
@@ -106,21 +73,17 @@ def call_many(hf, n, threads=4):
     return max(longest)
 
 
-def last_id(hf):
-    return events(hf, bodies=False)[-1]['id']
-
-
 def assert_whole(hf, *streams):
     """Each stream has what the store has, each event once and in the same order."""
     whole = [one['id'] for one in events(hf, bodies=False)]
     for stream in streams:
-        wait_for(lambda stream=stream: whole[-1] in stream.ids(), 'the last event', 20)
-        assert stream.ids()[:len(whole)] == whole
+        stream.wait(whole[-1], 20)
+        assert stream.ids[:len(whole)] == whole
 
 
 def test_follow__500_calls_come_once_and_in_order(hf, opened):
     hf.client('/mcp/up').call('echo', {'text': 'before'})
-    stream, tail = opened(Stream(hf)), opened(Tail(hf, '-n', '5'))
+    stream, tail = opened(Watcher(hf, over_socket=True)), opened(Tail(hf, '-n', '5'))
     wait_for(lambda: tail.rows, 'the list before', 10)
     call_many(hf, 500)
     assert_whole(hf, stream)
@@ -134,7 +97,7 @@ def test_follow__a_follower_that_starts_under_load_misses_nothing(hf, opened):
     worker.start()
     streams = []
     while worker.is_alive() and len(streams) < 50:
-        streams.append(opened(Stream(hf)))
+        streams.append(opened(Watcher(hf, over_socket=True)))
         time.sleep(0.01)
     worker.join()
     assert_whole(hf, *streams)
@@ -180,36 +143,6 @@ def test_follow__begun_in_the_middle_of_calls_shows_each_end_once(hf, opened):
         assert ended and set(ended) == set(whole[len(whole) - len(ended):])
 
 
-def test_follow__a_reader_that_does_not_read_is_cut_off_and_delays_nothing(hf, opened):
-    alone = call_many(hf, 100)
-    idle = opened(Stream(hf, reads=False))
-    busy = call_many(hf, 1400)
-    assert busy < max(20 * alone, 2), f'{busy} s instead of {alone} s'
-    last = last_id(hf)
-    idle.thread.start()
-    wait_for(lambda: idle.ended, 'the end of the stream', 20)
-    assert list(idle.lines[-1]) == ['resync'] and 'ask again with the last id' in idle.lines[-1]['resync']
-    found = idle.ids()
-    assert last not in found
-    whole = [one['id'] for one in events(hf, bodies=False)]
-    assert found == whole[:len(found)]
-    again = opened(Stream(hf, after=found[-1]))
-    wait_for(lambda: last in again.ids(), 'the rest', 20)
-    assert again.ids()[:len(whole) - len(found)] == whole[len(found):]
-
-
-def test_follow__ends_with_the_daemon_and_does_not_delay_its_stop(hf, opened):
-    stream = opened(Stream(hf))
-    hf.client('/mcp/up').call('echo', {'text': 'one'})
-    wait_for(lambda: len(stream.ids()) >= 2, 'the call', 10)
-    began = time.monotonic()
-    hf.stop()
-    assert time.monotonic() - began < 10
-    stream.thread.join(10)
-    assert not stream.thread.is_alive()
-    hf.start()
-
-
 @pytest.mark.parametrize('words', [('tail',), ('audit', 'tail', '--follow'), ('sessions', 'watch'), ('servers', 'logs', 'up', '-f')])
 def test_follow__ends_when_its_reader_is_gone_though_nothing_happens(hf, words):
     hf.client('/mcp/up').connect().call('echo', {'text': 'a line'})
@@ -223,11 +156,6 @@ def test_follow__ends_when_its_reader_is_gone_though_nothing_happens(hf, words):
             assert follower.wait(harness.DEADLINE_S) in (0, 1, -signal.SIGPIPE)
         finally:
             follower.kill()
-
-
-def test_follow__needs_the_id_to_begin_after(hf):
-    assert control(hf, '/control/follow?after=soon').status == 400
-    assert control(hf, '/control/follow').status == 400
 
 
 def test_follow__without_a_daemon_reads_the_store(hf, opened):
@@ -249,7 +177,6 @@ def test_follow__shows_the_calls_of_all_nodes_on_a_shared_database(holdfast, clu
     second = holdfast({'up': entry}, env={'DATABASE_URL': url, **shared_keys(first)})
     for node in (first, second):
         node.client('/mcp/up').call('echo', {'text': 'before'})
-    assert control(first, '/control/follow?after=0').status == 409
     tail = opened(Tail(first))
     wait_for(lambda: len(tail.rows) == 2, 'the list', 10)
     for number, node in enumerate((first, second, first), 3):

@@ -249,7 +249,7 @@ def test_socket__has_the_operations_and_nothing_of_control_but_the_pipe(holdfast
     assert control(hf, 'GET', '/api/v1/keys').status == 200
     for path in ('/control/keys', '/control/events?limit=1', '/control/status'):
         assert control(hf, 'GET', path).status == 404, path
-    for path in ('/control/keys', '/control/follow?after=0'):
+    for path in ('/control/keys', '/control/pipe'):
         assert hf.request('GET', path, key.headers).status == 404, path
     for path in ('/api/v1/keys', '/api/v1/audit/events?limit=1', '/api/v1/system'):
         assert control(hf, 'GET', path, headers=key.headers).status == 403, path

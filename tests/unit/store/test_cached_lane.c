@@ -9,7 +9,9 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define ID "00000000-0000-7000-8000-00000000000a"
 #define HANG_MS 2000
@@ -41,8 +43,11 @@ static void node_start(struct node *n, const char *url, int64_t deadline_ms)
                                   .expires_ms = clock_life_ms() + 3600000,
                                   .version = 1};
     assert_true(redis_target_parse(str_of(url), n->mem, &n->target, &n->err));
-    struct cache_config config = {
-        .target = &n->target, .prefix = STR("t:"), .ttl_ms = 60000, .deadline_ms = deadline_ms};
+    struct cache_config config = {.target = &n->target,
+                                  .prefix = STR("t:"),
+                                  .ttl_ms = 60000,
+                                  .deadline_ms = deadline_ms,
+                                  .tells_events = true};
     assert_true(cache_new(&config, &n->cache, &n->err));
     n->writes = model_store_new(&n->row);
     n->reads = model_store_new(&n->row);
@@ -182,6 +187,42 @@ TEST(test_cached_lane__a_row_that_the_fold_changed_is_read_anew)
         assert_true(store_session_by_id(n.lookup, &alice, STR(ID), n.mem, &row, &n.err));
         assert_int_equal(row->tool_count, n.row.tool_count);
     }
+    node_stop(&n);
+    redis_server_end(&server);
+}
+
+static void append(struct node *n, int64_t id)
+{
+    struct event_row event = {.id = id, .tenant = STR("acme")};
+    struct store_op op = {OP_EVENT_APPEND, NULL, {.event = &event}};
+    assert_true(store_write(n->write, &op, 1, &n->err));
+}
+
+TEST(test_cached_lane__other_nodes_are_told_of_the_last_events_and_seldom_of_those_before)
+{
+    struct redis_server server;
+    struct node n;
+    struct redis *redis = NULL;
+    struct str args[] = {STR("SUBSCRIBE"), STR("t:changes")};
+    struct redis_command command = {args, countof(args)};
+    struct redis_reply *reply = NULL;
+    unsigned told = 0;
+    redis_server_start(&server, NULL);
+    node_start(&n, server.url, 2000);
+    struct redis_config config = {.target = &n.target, .deadline_ms = 5000};
+    assert_true(redis_new(&config, &redis, &n.err));
+    assert_true(redis_call(redis, &command, 1, n.mem, &reply, &n.err));
+    for (int i = 0; i < 500; i++)
+        append(&n, i + 1);
+    int fd = eventfd(0, EFD_CLOEXEC);
+    do { /* quiet for half a second: the last message has come */
+        assert_true(redis_receive(redis, fd, told ? 500 : 20000, n.mem, &reply, &n.err));
+        told += reply != NULL;
+        assert_true(!reply || str_eq(reply->items[2]->text, cache_events_text(n.cache)));
+    } while (reply);
+    assert_in_range(told, 1, 400);
+    close(fd);
+    redis_free(redis);
     node_stop(&n);
     redis_server_end(&server);
 }

@@ -16,14 +16,15 @@ struct world {
     struct redis_listen *listen;
     struct redis *redis;
     struct loop_timer *limit;
-    unsigned on_message, wanted;
+    unsigned on_message, wanted, news;
     bool late;
     struct error err;
 };
 
-static void on_heard(void *arg)
+static void on_heard(void *arg, unsigned news)
 {
     struct world *w = arg;
+    w->news = news;
     if (++w->on_message == w->wanted)
         loop_stop(w->loop);
 }
@@ -47,13 +48,18 @@ static void hear(struct world *w, unsigned wanted)
     assert_false(w->late);
 }
 
-static void publish(struct world *w)
+static void publish_text(struct world *w, const char *text)
 {
-    struct str args[] = {STR("PUBLISH"), STR("t:changes"), STR("ask")};
+    struct str args[] = {STR("PUBLISH"), STR("t:changes"), str_of(text)};
     struct redis_command command = {args, countof(args)};
     struct redis_reply *reply = NULL;
     assert_true(redis_call(w->redis, &command, 1, w->mem, &reply, &w->err));
     assert_int_equal(reply->number, 1); /* somebody was there */
+}
+
+static void publish(struct world *w)
+{
+    publish_text(w, "ask");
 }
 
 static void world_init(struct world *w)
@@ -70,6 +76,7 @@ static void world_init(struct world *w)
     struct redis_listen_config listen = {.loop = w->loop,
                                          .target = &w->target,
                                          .channel = STR("t:changes"),
+                                         .own = STR("events own"),
                                          .on_message = on_heard,
                                          .arg = w};
     assert_true(redis_listen_new(&listen, &w->listen, &w->err));
@@ -94,6 +101,23 @@ TEST(test_redis_listen__the_beginning_and_each_message_are_heard)
     hear(&w, 2);
     publish(&w);
     hear(&w, 3);
+    world_release(&w);
+}
+
+TEST(test_redis_listen__what_was_said_is_heard_and_the_own_events_are_not)
+{
+    struct world w;
+    world_init(&w);
+    hear(&w, 1);
+    assert_int_equal(w.news, REDIS_CHANGES | REDIS_EVENTS);
+    publish_text(&w, "events own");
+    publish_text(&w, "events other");
+    hear(&w, 2);
+    assert_int_equal(w.news, REDIS_EVENTS);
+    publish_text(&w, "events own");
+    publish(&w);
+    hear(&w, 3);
+    assert_int_equal(w.news, REDIS_CHANGES);
     world_release(&w);
 }
 
