@@ -49,6 +49,7 @@ struct sink {
     bool is_lingering, is_sending, is_flushing;
     bool is_sealed;   /* the batch was sent once, so it stays as it is */
     bool has_removed; /* comes before the next event */
+    struct position removed_after;
     unsigned tries;
     struct loop_timer *next; /* sends the batch: it is old enough, or the wait is over */
     struct position done;    /* the receiver has everything up to here */

@@ -167,7 +167,7 @@ static void add_removed(struct sink *s)
 {
     char after[POSITION_TEXT];
     struct sink_item item = {.sink = s->name,
-                             .position = str_of(position_format(&s->before, after)),
+                             .position = str_of(position_format(&s->removed_after, after)),
                              .at_ms = clock_wall_ms()};
 
     s->has_removed = false;
@@ -213,8 +213,9 @@ static void removed(struct reader *r)
 {
     struct sink *s = container_of(r, struct sink, reader);
 
-    if (s->has_removed)
+    if (s->has_removed || !reader_position(r))
         return;
+    s->removed_after = *reader_position(r);
     s->has_removed = true;
     metric_add(s->meter.removed, 1);
     log_warn("retention removed events before a sink had read them", LS("sink", s->name));

@@ -120,8 +120,8 @@ def test_alerts__name_only_metrics_that_are_there(holdfast):
     hf = holdfast()
     count(hf.client('/mcp/sample'))
     shown = {name.split('{')[0] for name in metrics(hf)}
-    # These appear with the first change of a tool, and with a certificate.
-    later = {'holdfast_tool_definitions_changed_total', 'holdfast_certificate_expires_timestamp_seconds'}
+    # These appear with the first change of a tool, with a certificate, and with a sink.
+    later = {'holdfast_tool_definitions_changed_total', 'holdfast_certificate_expires_timestamp_seconds', 'holdfast_sink_up'}
     assert later <= named <= shown | later, named - shown
 
 

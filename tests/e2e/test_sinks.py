@@ -6,9 +6,11 @@ import hashlib
 import hmac
 import json
 import os
+import random
 import re
 import signal
 import socketserver
+import sqlite3
 import ssl
 import stat
 import subprocess
@@ -19,7 +21,7 @@ import pytest
 
 import pages
 from commands import control, run
-from harness import BINARY, node, wait_for
+from harness import BINARY, LONG, node, wait_for
 from postgres import shared_keys
 from receiver import Receiver
 from rest import Rest
@@ -61,7 +63,7 @@ def record(hf):
 
 def lines(*paths):
     found = []
-    for path in paths:
+    for path in filter(os.path.exists, paths):
         with open(path, encoding='utf-8') as file:
             text = file.read()
         text = text[:text.rfind('\n') + 1]  # the last line may just be written
@@ -298,6 +300,65 @@ def test_filters__choose_what_is_sent(holdfast, tmp_path):
     wait_for(lambda: (tmp_path / 'c').exists() and len(lines(tmp_path / 'c')) >= 2, 'c')
     assert {(e['kind'], e['tool']) for e in lines(tmp_path / 'a')} == {('outcome', 'add')}
     assert {e['outcome'] for e in lines(tmp_path / 'c')} == {'ok'} and not (tmp_path / 'b').exists()
+
+
+def test_removed_events__leave_a_line_where_they_were(holdfast, receiver, tmp_path):
+    to, dead = receiver(), {'name': 'hook', 'type': 'webhook', 'url': 'http://127.0.0.1:9/', 'from': 'start'}
+    hf = holdfast(settings={'sinks': [hook(to), file_sink(tmp_path / 'lines')]})
+    call(hf, 2)
+    wait_for(lambda: complete(posted(to), hf), 'the first events')
+    hf.stop()
+    delivered = first_times(posted(to))
+    hf.write_config({'mcpServers': {}, 'holdfast': {'sinks': [dead, file_sink(tmp_path / 'lines')]}})
+    hf.start()
+    call(hf, 5)
+    wait_for(lambda: complete(lines(tmp_path / 'lines'), hf), 'the file')
+    hf.stop()
+    with sqlite3.connect(os.path.join(hf.data, 'holdfast.db')) as db:  # as retention does
+        kept = [row[0] for row in db.execute('SELECT id FROM events WHERE id >= ? ORDER BY id', (2 << 40,))][3:]
+        db.execute('DELETE FROM events WHERE id >= ? AND id < ?', (2 << 40, kept[0]))
+    hf.write_config({'mcpServers': {}, 'holdfast': {'sinks': [hook(to), file_sink(tmp_path / 'lines')]}})
+    hf.start()
+    call(hf)
+    wait_for(lambda: set(record(hf)) <= {e['id'] for e in posted(to) if 'id' in e}, 'the events that are left')
+    events = posted(to)[len(delivered):]
+    gap = [e for e in events if e['kind'] == 'removed']
+    assert len(gap) == 1 and gap[0]['sink'] == 'hook' and 'retention' in gap[0]['why']
+    assert gap[0]['after'].split(',')[-1] in ('2.0', delivered[-1]), gap
+    assert min(number(e['id']) for e in events if e is not gap[0]) > number(delivered[-1])
+    assert metric(hf, 'gaps_total', 'hook') == 1 and not metric(hf, 'gaps_total')
+    assert all(e['kind'] != 'removed' for e in lines(tmp_path / 'lines'))
+
+
+def test_random_kills__lose_nothing_and_keep_the_order(holdfast, receiver, tmp_path):
+    """With --long: 100 kills.  Calls go on in threads while Holdfast is killed; the receiver fails every third time."""
+    to, chance = receiver(), random.Random(7)
+    to.answers = [500 if n % 3 == 0 else 200 for n in range(100000)]
+    path = tmp_path / 'lines'
+    hf = holdfast(settings={'sinks': [hook(to, secret=KEY), file_sink(path, max_size='64KiB', keep=1000)]})
+
+    def calls(seed):
+        with contextlib.suppress(Exception):  # the kill may come at any moment
+            client = hf.client()
+            client.connect()
+            for n in range(60):
+                client.call('echo', {'message': f'{seed}.{n}'})
+
+    for seed in range(100 if LONG else 4):
+        threads = [threading.Thread(target=calls, args=(f'{seed}.{n}',)) for n in range(3)]
+        before = len(to.posts)
+        for t in threads:
+            t.start()
+        wait_for(lambda b=before, n=chance.randrange(1, 4): len(to.posts) >= b + n, 'some requests')
+        hf.kill()
+        for t in threads:
+            t.join()
+        hf.restart(kill=False)
+
+    def rotated():
+        return sorted(tmp_path.glob('lines.*'), key=lambda f: -int(f.suffix[1:])) + [path]
+
+    wait_for(lambda: complete(posted(to), hf) and complete(lines(*rotated()), hf), 'every event', 120)
 
 
 def test_reload__adds_changes_and_removes(holdfast, receiver, tmp_path):
