@@ -29,6 +29,7 @@
 #include "front/front.h"
 #include "erasure/erase.h"
 #include "replay/replay.h"
+#include "retention/retention.h"
 #include "session/reaper.h"
 #include "analytics/ages.h"
 #include "session/remote_changes.h"
@@ -106,6 +107,7 @@ static bool start_services(struct gateway *g, struct error *err)
     g->reaper = reaper_new(sv->loop, sv->lanes, sv->sessions, sv->front->config);
     reaper_on_links(g->reaper, gateway_on_link_over, g);
     g->rollup_ages = rollup_ages_new(sv->loop, sv->lanes);
+    g->retention = retention_new(sv->loop, sv->lanes, sv->audit, sv->front->config);
     gateway_add_routes(g);
     return true;
 }
@@ -326,6 +328,7 @@ static void replace_config(struct gateway *g)
     upstreams_apply(g->sv.upstreams, fresh);
     upstreams_probe(g->sv.upstreams);
     reaper_apply(g->reaper, fresh);
+    retention_apply(g->retention, fresh);
     quotas_apply(g->front.quotas, fresh);
     traces_apply(g->sv.traces, fresh->otlp);
     sinks_apply(g->sinks, fresh);
@@ -555,6 +558,7 @@ static void stop(struct gateway *g)
     erasures_stop(g->api.erasures);
     docs_stop(g->api.docs);
     sinks_stop(g->sinks);
+    retention_stop(g->retention);
     if (sv->lanes)
         lanes_free(sv->lanes);
     gateway_secrets_free(g);
@@ -571,6 +575,7 @@ static void stop(struct gateway *g)
     undelivered_free(sv->undelivered);
     reaper_free(g->reaper);
     rollup_ages_free(g->rollup_ages);
+    retention_free(g->retention);
     remote_changes_free(g->remote_changes);
     change_poller_free(g->poller);
     session_gauges_free(g->api.gauges);

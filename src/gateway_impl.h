@@ -39,6 +39,7 @@ struct gateway {
     struct tls_context *tls;
     struct reaper *reaper;
     struct rollup_ages *rollup_ages;
+    struct retention *retention;
     struct change_poller *poller; /* NULL, as the next: the store is not shared with other nodes */
     struct remote_changes *remote_changes;
     struct redis_listen *listen;

@@ -637,6 +637,20 @@ const struct api_member audit_execution_detail_members[] = {
      "The events of the execution, with their bodies."},
     {0},
 };
+const struct api_member removed_members[] = {
+    {"tenant", "string", NULL, true, NULL, NULL, "The tenant."},
+    {"writer", "integer", NULL, true, NULL, NULL, "The writer of the events."},
+    {"first", "string", NULL, true, NULL, NULL, "Id of the first removed event."},
+    {"last", "string", NULL, true, NULL, NULL, "Id of the last removed event."},
+    {"events", "integer", NULL, true, NULL, NULL, "Number of removed events of this tenant."},
+    {"by_keep", "integer", NULL, true, NULL, NULL, "How many of them audit.keep removed."},
+    {"by_max_size", "integer", NULL, true, NULL, NULL, "How many audit.max_size removed."},
+    {"oldest", "string", NULL, true, "date-time", NULL, "Time of the oldest of them."},
+    {"newest", "string", NULL, true, "date-time", NULL, "Time of the newest of them."},
+    {"removed_at", "string", NULL, true, "date-time", NULL, "When the last of them was removed."},
+    {"rule", "string", NULL, true, NULL, NULL, "The rule by which it was removed."},
+    {0},
+};
 const struct api_member verify_members[] = {
     {"ok", "boolean", NULL, true, NULL, NULL, "Whether no event was changed or removed."},
     {"last_anchor", "string", NULL, false, "date-time", NULL,
@@ -649,6 +663,9 @@ const struct api_member verify_members[] = {
     {"anchors", "integer", NULL, false, NULL, NULL, "Number of anchors among the events."},
     {"bodies_deleted", "integer", NULL, false, NULL, NULL, "Number of bodies that were deleted."},
     {"unproven", "integer", NULL, false, NULL, NULL, "Number of events after the last anchor."},
+    {"removed", "integer", NULL, false, NULL, NULL, "Number of events that retention removed."},
+    {"checkpoints", "array", "RemovedEvents", false, NULL, NULL,
+     "What retention removed, by writer and tenant; the first 100."},
     {"reason", "string", NULL, false, NULL, NULL, "Description of the first wrong event."},
     {0},
 };

@@ -490,6 +490,7 @@ const struct api_schema api_own_schemas[] = {
     {"AuditExecution", audit_execution_members, "One call of a server, or a request that reads."},
     {"AuditExecutionList", audit_execution_list_members, "A page of executions.", API_LINK},
     {"AuditExecutionDetail", audit_execution_detail_members, "An execution with its events."},
+    {"RemovedEvents", removed_members, "Consecutive events of one chain that retention removed."},
     {"AuditProof", verify_members, "Result of a verification of the chains."},
     {"AuditStats", audit_stats_members, "Sizes of the audit."},
     {"AuditSize", audit_size_members, "What the audit holds of one tenant."},

@@ -6,9 +6,11 @@
 
 #include "audit/audit.h"
 #include "audit/chain.h"
+#include "audit/checkpoint.h"
 #include "audit/event_query.h"
 #include "base/clock.h"
 #include "front/front.h"
+#include "retention/store/verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +19,7 @@
 #include <unistd.h>
 
 #define MAX_BYTES (64u * 1024)
+#define CHECKPOINTS_SHOWN 100
 
 struct verify_job {
     struct api_job j;
@@ -80,6 +83,7 @@ static bool run_page(struct read_job *job, struct store *store)
     bool ok = v->is_begun || map_anchors(v, &job->err);
 
     v->is_begun = true;
+    chain_verifier_store(v->verifier, store);
     ok = ok && check_page(v, store, mem, &job->err);
     if (!ok && job->err.code == ERR_TIMEOUT && v->limit > 1) { /* the machine is busy */
         v->limit /= 2;
@@ -104,12 +108,24 @@ static void refuse(struct verify_job *v, const struct error *err)
     api_job_refuse(&v->j, err);
 }
 
+static void write_removed(struct verify_job *v, struct js_writer *w)
+{
+    size_t n = 0;
+    const struct removed_row *rows = chain_verified_removed(v->verifier, &n);
+
+    js_kv_int(w, "removed", (int64_t)chain_verified(v->verifier).removed);
+    js_key(w, STR("checkpoints"));
+    js_array(w);
+    for (size_t i = 0; i < n && i < CHECKPOINTS_SHOWN; i++)
+        checkpoint_write(w, &rows[i]);
+    js_array_end(w);
+}
+
 static void reply(struct verify_job *v, const struct error *broken)
 {
     struct chain_report r = chain_verified(v->verifier);
     struct js_writer w;
 
-    release(v);
     js_begin(&w, &v->j.out);
     js_object(&w);
     js_kv_bool(&w, "ok", !broken);
@@ -120,10 +136,12 @@ static void reply(struct verify_job *v, const struct error *broken)
         js_kv_int(&w, "anchors", (int64_t)r.anchors);
         js_kv_int(&w, "bodies_deleted", (int64_t)r.bodies_deleted);
         js_kv_int(&w, "unproven", (int64_t)r.unproven);
+        write_removed(v, &w);
         if (broken)
             js_kv_string(&w, "reason", str_of(broken->text));
     }
     js_object_end(&w);
+    release(v);
     api_job_end(&v->j, 200, STR_NONE);
 }
 

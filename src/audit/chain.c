@@ -13,6 +13,7 @@
 #include "audit/chain.h"
 
 #include "audit/chain_key.h"
+#include "audit/checkpoint.h"
 #include "audit/event_id.h"
 #include "audit/publish.h"
 #include "base/map.h"
@@ -235,6 +236,24 @@ bool chain_was_behind(const struct chain *c)
     return c->was_behind;
 }
 
+static bool wrong_key(struct error *err)
+{
+    return error_set(err, ERR_CONFIG,
+                     "the audit key is not the one that sealed this database; restore audit.key "
+                     "from a backup, or move the whole data directory away to start anew");
+}
+
+/* Where retention removed the first event, a checkpoint tells as well whose key it is. */
+static bool check_key_of_checkpoint(struct chain *c, struct store *store, int64_t writer,
+                                    struct arena *mem, struct error *err)
+{
+    struct removed_row *rows = NULL;
+    size_t n = 0;
+
+    return store_removed(store, writer, mem, &rows, &n, err) &&
+           (n == 0 || checkpoint_is_sealed(c, &rows[0]) || wrong_key(err));
+}
+
 /* The first event of a writer has no predecessor, so its seal can be checked alone. */
 bool chain_check_key(struct chain *c, struct store *store, struct error *err)
 {
@@ -257,10 +276,9 @@ bool chain_check_key(struct chain *c, struct store *store, struct error *err)
     bool ok = store_events_page(store, &filter, 1, mem, &rows, &n, err);
     if (ok && n == 1) {
         chain_mac(c, nothing, &rows[0], mac);
-        ok = crypto_equal(mac, rows[0].mac, sizeof(mac)) ||
-             error_set(err, ERR_CONFIG,
-                       "the audit key is not the one that sealed this database; restore audit.key "
-                       "from a backup, or move the whole data directory away to start anew");
+        ok = crypto_equal(mac, rows[0].mac, sizeof(mac)) || wrong_key(err);
+    } else if (ok) {
+        ok = check_key_of_checkpoint(c, store, newest, mem, err);
     }
     arena_free(mem);
     return ok;

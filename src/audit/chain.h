@@ -64,6 +64,13 @@ void chain_anchor_line(const struct event_row *anchor, struct buf *out);
 struct chain_verifier;
 struct chain_verifier *chain_verifier_new(struct chain *c) must_check;
 void chain_verifier_free(struct chain_verifier *v);
+struct removed_row;
+/* Where the events come from; borrowed.  The verifier reads the checkpoints there, that is what
+ * retention removed, when an event is missing that it knows nothing of, and at the end: after the
+ * events, so events may be removed during a verification.  Without a store there are none. */
+void chain_verifier_store(struct chain_verifier *v, struct store *store);
+/* What was removed, by writer, tenant and seq; after chain_verify_end(). */
+const struct removed_row *chain_verified_removed(const struct chain_verifier *v, size_t *ret_n);
 /* false with ERR_CHAIN_BROKEN and text like "event 3.17 (2026-…Z, tools/call echo): content differs
  * from its seal". */
 must_check bool chain_verify_event(struct chain_verifier *v, const struct event_row *e,
@@ -77,6 +84,7 @@ struct chain_report {
     size_t bodies_deleted;  /* sealed and since deleted: valid, and counted */
     int64_t last_anchor_ms; /* 0: no anchor yet */
     size_t unproven;        /* events that no anchor covers: cutting them off goes unnoticed */
+    size_t removed;         /* by retention, behind checkpoints */
 };
 struct chain_report chain_verified(const struct chain_verifier *v);
 

@@ -7,10 +7,15 @@
  * second sink, which also reveal anchors that were cut off.  Events after the last anchor can be
  * cut off unnoticed.
  *
+ * Retention leaves gaps, each with a checkpoint (checkpoint.h) that has the seals on both sides.  Ids
+ * count the events of a writer, and seqs those of its chains: at the end the last seqs of all chains
+ * must add up to the last id, so no event is missing that no checkpoint counts.
+ *
  * Events may come from a tampered database: nothing in them is trusted, and the code that prints
  * the error must escape their text. */
 #include "audit/chain.h"
 
+#include "audit/checkpoint.h"
 #include "audit/event_id.h"
 #include "base/clock.h"
 #include "base/map.h"
@@ -31,13 +36,14 @@ struct seen {
     int64_t want_seq, want_id;
     uint8_t want_mac[SHA256_BYTES];
     int64_t wanted_at_ms; /* time of the anchor that names want_seq */
-    struct str key;
+    struct str key, tenant;
     char bytes[];
 };
 
 struct seen_writer {
     struct list link;
     int64_t writer, last_id;
+    int64_t removed_id; /* the last one that a checkpoint names: events before it are proven */
 };
 
 struct seen_anchor {
@@ -55,6 +61,8 @@ struct chain_verifier {
     struct seen_anchor *anchors; /* in id order */
     size_t n_anchors, cap_anchors;
     struct buf key;
+    struct checkpoints *checkpoints;
+    struct store *store; /* NULL: there are no checkpoints */
     struct chain_report report;
 };
 
@@ -74,7 +82,18 @@ struct chain_verifier *chain_verifier_new(struct chain *c)
     list_init(&v->chains);
     list_init(&v->writers);
     buf_init(&v->key, SIZE_MAX / 4);
+    v->checkpoints = checkpoints_new();
     return v;
+}
+
+void chain_verifier_store(struct chain_verifier *v, struct store *store)
+{
+    v->store = store;
+}
+
+const struct removed_row *chain_verified_removed(const struct chain_verifier *v, size_t *ret_n)
+{
+    return checkpoints_all(v->checkpoints, ret_n);
 }
 
 void chain_verifier_free(struct chain_verifier *v)
@@ -88,6 +107,7 @@ void chain_verifier_free(struct chain_verifier *v)
     map_release(&v->by_key);
     map_release(&v->by_writer);
     buf_release(&v->key);
+    checkpoints_free(v->checkpoints);
     free(v->anchors);
     free(v);
 }
@@ -108,6 +128,7 @@ static struct seen *seen_of(struct chain_verifier *v, int64_t writer, struct str
     s = xcalloc(1, sizeof(*s) + v->key.n);
     memcpy(s->bytes, v->key.p, v->key.n);
     s->key = str_n(s->bytes, v->key.n);
+    s->tenant = str_n(s->bytes + sizeof(writer), v->key.n - sizeof(writer));
     s->writer = writer;
     list_push(&v->chains, &s->link);
     map_put(&v->by_key, s->key, s);
@@ -124,6 +145,7 @@ static struct seen_writer *enter_writer(struct chain_verifier *v, int64_t writer
     struct seen_writer *w = xcalloc(1, sizeof(*w));
     w->writer = writer;
     w->last_id = event_id_make(writer, 0);
+    w->removed_id = checkpoints_last(v->checkpoints, writer);
     list_push(&v->writers, &w->link);
     map_put(&v->by_writer, str_n((const char *)&w->writer, sizeof(w->writer)), w);
     v->report.writers++;
@@ -150,6 +172,100 @@ static bool missing_event(struct error *err, int64_t id, const char *known_by, i
                      event_id_format(id, text), known_by, time);
 }
 
+static bool read_checkpoints(struct chain_verifier *v, struct error *err)
+{
+    struct removed_row *rows = NULL;
+    size_t n = 0;
+
+    if (!v->store)
+        return true;
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    bool ok = store_removed(v->store, 0, mem, &rows, &n, err) &&
+              checkpoints_set(v->checkpoints, v->chain, rows, n, err);
+    arena_free(mem);
+    list_each(&v->writers, node)
+    {
+        struct seen_writer *w = list_entry(node, struct seen_writer, link);
+        w->removed_id = checkpoints_last(v->checkpoints, w->writer);
+    }
+    return ok;
+}
+
+/* Whether retention may have removed the events between the two ids. */
+static bool is_explained(const struct chain_verifier *v, int64_t first, int64_t last)
+{
+    int64_t writer = event_id_writer(first);
+
+    return checkpoints_reach(v->checkpoints, writer, first) &&
+           checkpoints_reach(v->checkpoints, writer, last);
+}
+
+static bool check_gap(struct chain_verifier *v, const struct event_row *e, struct error *err)
+{
+    int64_t first = v->current->last_id + 1;
+
+    if (e->id == first || is_explained(v, first, e->id - 1))
+        return true;
+    if (!read_checkpoints(v, err))
+        return false;
+    return is_explained(v, first, e->id - 1) ||
+           missing_event(err, first, "the next stored event was written at", e->at_ms);
+}
+
+/* Goes on behind the checkpoints up to the seq `until`. */
+static bool skip_removed(struct chain_verifier *v, struct seen *s, int64_t until, struct error *err)
+{
+    const struct removed_row *r;
+
+    while (s->seq < until &&
+           (r = checkpoints_at(v->checkpoints, s->writer, s->tenant, s->seq + 1))) {
+        if (r->last_seq > until) /* stored after all, as read before the removal */
+            return true;
+        if (r->first_seq == s->seq + 1 && !crypto_equal(r->before, s->mac, sizeof(s->mac)))
+            return error_set(
+                err, ERR_CHAIN_BROKEN,
+                "a checkpoint of tenant %.*s does not continue the chain at seq %" PRId64
+                "; " ADVICE,
+                STR_ARG(s->tenant), s->seq + 1);
+        s->seq = r->last_seq;
+        s->id = r->last_id;
+        s->anchor_seq = r->last_seq;
+        memcpy(s->mac, r->after, sizeof(s->mac));
+    }
+    return true;
+}
+
+/* The event was read before retention removed it; *ret_gone is false when it is there still. */
+static bool look_again(struct chain_verifier *v, const struct event_row *e, bool *ret_gone,
+                       struct error *err)
+{
+    struct event_filter filter = {.kind = -1, .after = e->id - 1, .before = e->id + 1};
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    struct event_row *rows = NULL;
+    size_t n = 0;
+    bool ok = store_events_page(v->store, &filter, 1, mem, &rows, &n, err);
+
+    *ret_gone = n == 0;
+    arena_free(mem);
+    return ok;
+}
+
+/* Goes on in the event's chain to the event before it.  *ret_gone: the event itself was removed since
+ * it was read. */
+static bool come_to(struct chain_verifier *v, struct seen *s, const struct event_row *e,
+                    bool *ret_gone, struct error *err)
+{
+    for (int i = 0; e->seq != s->seq + 1 && i < 2; i++)
+        if ((i == 1 && !read_checkpoints(v, err)) || !skip_removed(v, s, e->seq - 1, err))
+            return false;
+    if (e->seq == s->seq + 1 || !checkpoints_at(v->checkpoints, s->writer, s->tenant, e->seq))
+        return true;
+    if (!look_again(v, e, ret_gone, err))
+        return false;
+    return *ret_gone ||
+           bad_event(err, e, "it is stored, but a checkpoint says that it was removed");
+}
+
 static bool check_place(struct chain_verifier *v, const struct event_row *e, struct error *err)
 {
     int64_t writer = event_id_writer(e->id);
@@ -159,10 +275,7 @@ static bool check_place(struct chain_verifier *v, const struct event_row *e, str
         return bad_event(err, e, "it is out of order");
     if (!v->current || v->current->writer != writer)
         v->current = enter_writer(v, writer);
-    if (e->id != v->current->last_id + 1)
-        return missing_event(err, v->current->last_id + 1, "the next stored event was written at",
-                             e->at_ms);
-    return true;
+    return check_gap(v, e, err);
 }
 
 static bool is_zero(const uint8_t digest[SHA256_BYTES])
@@ -251,6 +364,13 @@ bool chain_verify_event(struct chain_verifier *v, const struct event_row *e, str
         return false;
     struct seen *s = seen_of(v, event_id_writer(e->id), e->tenant);
     uint8_t mac[SHA256_BYTES];
+    bool is_gone = false;
+    if (!come_to(v, s, e, &is_gone, err))
+        return false;
+    if (is_gone) {
+        v->current->last_id = e->id;
+        return true;
+    }
     chain_mac(v->chain, s->mac, e, mac);
     if (e->seq != s->seq + 1 || !crypto_equal(mac, e->mac, sizeof(mac)))
         return bad_event(err, e, "content differs from its seal");
@@ -258,7 +378,7 @@ bool chain_verify_event(struct chain_verifier *v, const struct event_row *e, str
         return false;
     s->seq = e->seq;
     s->id = e->id;
-    if (e->kind == EVENT_ANCHOR)
+    if (e->kind == EVENT_ANCHOR || e->id < v->current->removed_id)
         s->anchor_seq = e->seq;
     memcpy(s->mac, mac, sizeof(mac));
     v->current->last_id = e->id;
@@ -299,7 +419,8 @@ static bool check_line(struct chain_verifier *v, struct str line, struct arena *
         return true;
     const struct seen_anchor *kept = find_anchor(v, own.id);
     char id[EVENT_ID_TEXT];
-    if (kept && crypto_equal(kept->mac, own.mac, sizeof(own.mac)))
+    if (kept ? crypto_equal(kept->mac, own.mac, sizeof(own.mac))
+             : checkpoints_at(v->checkpoints, own.writer, own.tenant, own.seq) != NULL)
         return true;
     return error_set(err, ERR_CHAIN_BROKEN,
                      "event %s is not the anchor that the anchor file copied: the database was "
@@ -320,9 +441,53 @@ static bool check_lines(struct chain_verifier *v, struct str lines, struct error
     return true;
 }
 
+/* Retention removed the last events of some chains, or all of them. */
+static bool skip_last(struct chain_verifier *v, struct error *err)
+{
+    size_t n = 0;
+    const struct removed_row *rows = checkpoints_all(v->checkpoints, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        struct seen *s = seen_of(v, rows[i].writer, rows[i].tenant);
+        struct seen_writer *w = find_writer(v, rows[i].writer);
+        if (!w)
+            w = enter_writer(v, rows[i].writer);
+        if (!skip_removed(v, s, INT64_MAX, err))
+            return false;
+        if (s->id > w->last_id)
+            w->last_id = s->id;
+        v->report.removed += (size_t)(rows[i].last_seq - rows[i].first_seq + 1);
+    }
+    return true;
+}
+
+/* Every event has a place in the chain of one tenant. */
+static bool count_all(struct chain_verifier *v, struct error *err)
+{
+    list_each(&v->writers, node)
+    {
+        const struct seen_writer *w = list_entry(node, struct seen_writer, link);
+        int64_t left = event_id_count(w->last_id);
+        if (!w->removed_id) /* no gap was met */
+            continue;
+        list_each(&v->chains, each)
+        {
+            const struct seen *s = list_entry(each, struct seen, link);
+            left -= s->writer == w->writer ? s->seq : 0;
+        }
+        if (left != 0)
+            return error_set(err, ERR_CHAIN_BROKEN,
+                             "%" PRId64 " events of writer %" PRId64
+                             " are missing, and no checkpoint tells of their removal; " ADVICE,
+                             left, w->writer);
+    }
+    return true;
+}
+
 bool chain_verify_end(struct chain_verifier *v, struct str anchor_lines, struct error *err)
 {
-    if (!check_lines(v, anchor_lines, err))
+    if (!read_checkpoints(v, err) || !skip_last(v, err) || !check_lines(v, anchor_lines, err) ||
+        !count_all(v, err))
         return false;
     int64_t missing = INT64_MAX, known_ms = 0;
     list_each(&v->chains, node)

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 
 #include "audit/chain.h"
+#include "audit/checkpoint.h"
 #include "audit/event_id.h"
 #include "audit/event_json.h"
 #include "audit/executions.h"
@@ -521,7 +522,37 @@ static enum event_walk verify_event(void *arg, const struct event_row *e, struct
     return chain_verify_event(arg, e, err) ? EVENT_WALK_ON : EVENT_WALK_FAIL;
 }
 
-static void add_report(struct audit_cmd *c, const struct chain_report *r)
+/* One line for each tenant and rule: "12000 events of tenant default up to … were removed by …". */
+static void add_removed(struct audit_cmd *c, const struct removed_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char newest[CLOCK_TEXT], at[CLOCK_TEXT];
+        int64_t events = 0, newest_ms = 0;
+        const struct removed_row *last = &rows[i];
+        bool is_told = false;
+        for (size_t k = 0; k < i; k++)
+            is_told |= str_eq(rows[k].tenant, rows[i].tenant);
+        for (size_t k = i; !is_told && k < n; k++) {
+            if (!str_eq(rows[k].tenant, rows[i].tenant))
+                continue;
+            events += rows[k].last_seq - rows[k].first_seq + 1;
+            newest_ms = rows[k].newest_ms > newest_ms ? rows[k].newest_ms : newest_ms;
+            last = rows[k].removed_ms > last->removed_ms ? &rows[k] : last;
+        }
+        if (is_told)
+            continue;
+        clock_format(newest_ms, newest);
+        clock_format(last->removed_ms, at);
+        buf_addf(
+            &c->out,
+            "%lld events of tenant %.*s, written up to %s, were removed by retention; the last "
+            "of them on %s by %.*s\n",
+            (long long)events, STR_ARG(last->tenant), newest, at, STR_ARG(last->rule));
+    }
+}
+
+static void add_report(struct audit_cmd *c, const struct chain_report *r,
+                       const struct removed_row *removed, size_t n_removed)
 {
     char time[CLOCK_TEXT] = "";
     struct js_writer w;
@@ -537,6 +568,12 @@ static void add_report(struct audit_cmd *c, const struct chain_report *r)
         js_kv_int(&w, "bodies_deleted", (int64_t)r->bodies_deleted);
         js_kv_string(&w, "last_anchor", r->last_anchor_ms ? str_of(time) : STR_NONE);
         js_kv_int(&w, "unproven", (int64_t)r->unproven);
+        js_kv_int(&w, "removed", (int64_t)r->removed);
+        js_key(&w, STR("checkpoints"));
+        js_array(&w);
+        for (size_t i = 0; i < n_removed; i++)
+            checkpoint_write(&w, &removed[i]);
+        js_array_end(&w);
         js_object_end(&w);
     } else {
         buf_addf(&c->out, "chain ok: %zu events, %zu writers, ", r->events, r->writers);
@@ -544,6 +581,7 @@ static void add_report(struct audit_cmd *c, const struct chain_report *r)
         if (r->bodies_deleted)
             buf_addf(&c->out, ", %zu bodies deleted", r->bodies_deleted);
         buf_addz(&c->out, "\n");
+        add_removed(c, removed, n_removed);
         if (r->last_anchor_ms)
             buf_addf(&c->out,
                      "no event is missing up to the last anchor; %zu events came after it, and it "
@@ -592,11 +630,14 @@ static bool run_verify(struct audit_cmd *c, struct error *err)
         return false;
     }
     struct chain_verifier *v = chain_verifier_new(chain);
+    chain_verifier_store(v, store);
     bool ok = event_source_walk(c->source, &filter, verify_event, v, err) &&
               chain_verify_end(v, anchors, err);
     if (ok) {
         struct chain_report report = chain_verified(v);
-        add_report(c, &report);
+        size_t n = 0;
+        const struct removed_row *removed = chain_verified_removed(v, &n);
+        add_report(c, &report, removed, n);
         cli_write_part(&c->out);
     }
     if (anchors.p)

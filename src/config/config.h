@@ -136,6 +136,11 @@ struct limits_config {
     struct limits tenant, key;
 };
 
+/* How long the audit keeps what it recorded; 0: for ever, and in a tenant: as for all tenants. */
+struct audit_keep {
+    int64_t keep_ms, bodies_ms;
+};
+
 /* Options of one tenant that override those of all tenants. */
 struct tenant_config {
     struct str name;
@@ -145,6 +150,7 @@ struct tenant_config {
     struct limits_config limits;
     struct str *secrets; /* those that templates of the tenant may name */
     size_t n_secrets;
+    struct audit_keep audit;
 };
 
 /* The rights of agents in a folder of documents, from least to most. */
@@ -268,7 +274,8 @@ struct config {
     size_t limit_body, limit_audit_body;
     size_t disk_reserve;         /* bytes that stay free in the data directory */
     struct limits_config limits; /* of each tenant and of each key */
-    bool is_limited;             /* a limit is set, here or in `tenants` */
+    struct audit_keep audit;
+    bool is_limited; /* a limit is set, here or in `tenants` */
     struct server_config *servers;
     size_t n_servers;
     struct server_config *builtins; /* built-in servers, present in every configuration */
@@ -357,6 +364,7 @@ const struct profile_config *config_profile(const struct config *c, struct str n
 const struct toolset_config *config_toolset(const struct config *c, struct str key);
 /* The tenant's own value, or the value of all tenants. */
 int64_t config_max_sessions(const struct config *c, struct str tenant);
+struct audit_keep config_audit_keep(const struct config *c, struct str tenant);
 /* Whether this pattern of server__tool can match a tool of this server. */
 bool config_pattern_reaches(struct str pattern, struct str server);
 /* Whether the pattern matches the whole name; * matches any run of characters. */

@@ -271,6 +271,24 @@ static const struct js_field session_fields[] = {
     {0},
 };
 
+static const struct js_field audit_fields[] = {
+    {.name = "keep",
+     .kind = JS_BIND_DURATION,
+     .offset = offsetof(struct audit_keep, keep_ms),
+     .min = HOUR,
+     .max = 3650 * DAY,
+     .help = "How long events stay. Older ones are removed behind a signed checkpoint, so that "
+             "holdfast audit verify still holds. Default: for ever."},
+    {.name = "bodies",
+     .kind = JS_BIND_DURATION,
+     .offset = offsetof(struct audit_keep, bodies_ms),
+     .min = HOUR,
+     .max = 3650 * DAY,
+     .help = "How long the bodies of requests and results stay. Their events and digests stay "
+             "longer. Default: as long as the events."},
+    {0},
+};
+
 const struct js_field tenant_fields[] = {
     {.name = "max_sessions",
      .kind = JS_BIND_INT,
@@ -310,6 +328,7 @@ const struct js_field tenant_fields[] = {
      .max_items = 64,
      .help = "Names of secrets that templates of this tenant may name as credentials of their "
              "sessions. Every member of the tenant can then use them at the servers."},
+    {.name = "audit", .kind = JS_BIND_OBJECT, .fields = audit_fields, OF_TENANT(audit)},
     {0},
 };
 
@@ -773,6 +792,7 @@ const struct js_field option_fields[] = {
      .help = "Folders of the knowledge base, by name. The built-in server docs serves them."},
     {.name = "events", .kind = JS_BIND_OBJECT, .fields = event_fields},
     {.name = "limits", .kind = JS_BIND_OBJECT, .fields = size_fields},
+    {.name = "audit", .kind = JS_BIND_OBJECT, .fields = audit_fields, AT(audit)},
     {0},
 };
 

@@ -43,6 +43,17 @@ int64_t config_idle_ms(const struct config *c, struct str tenant)
     return t && t->idle_ms ? t->idle_ms : c->session_idle_ms;
 }
 
+struct audit_keep config_audit_keep(const struct config *c, struct str tenant)
+{
+    const struct tenant_config *t = config_tenant(c, tenant);
+    struct audit_keep keep = c->audit;
+    if (t && t->audit.keep_ms)
+        keep.keep_ms = t->audit.keep_ms;
+    if (t && t->audit.bodies_ms)
+        keep.bodies_ms = t->audit.bodies_ms;
+    return keep;
+}
+
 bool config_has_sessions(const struct config *c, struct str tenant)
 {
     const struct tenant_config *t = config_tenant(c, tenant);

@@ -102,6 +102,7 @@ static void sum_up(struct removal *r, const struct event_row *e, enum fate fate,
     }
     r->freed_bytes -= t.bytes + t.body_bytes;
     r->changes++;
+    r->whole += fate == FATE_GOES;
     if (e->id <= measured)
         removal_tally(r, &t);
     note_execution(r, e, fate);

@@ -32,6 +32,7 @@ struct removal {
     int64_t *removed, *bodies; /* executions */
     size_t n_removed, cap_removed, n_bodies, cap_bodies;
     size_t changes;      /* events that went or lost their body */
+    size_t whole;        /* of these, events that went */
     int64_t freed_bytes; /* plain bytes of records and bodies */
 };
 void removal_init(struct removal *r, struct arena *mem, int64_t version);

@@ -39,7 +39,9 @@
 #define PROGRESS_STEPS 2000
 
 /* Pages of 8 KiB: a batch of events takes several.  sqlite_vfs.c relies on synchronous=FULL. */
+/* auto_vacuum only changes a new file, so it comes before everything else that writes. */
 static const char writer_pragmas[] = "PRAGMA page_size = 8192;"
+                                     "PRAGMA auto_vacuum = INCREMENTAL;"
                                      "PRAGMA journal_mode = WAL;"
                                      "PRAGMA synchronous = FULL;"
                                      "PRAGMA mmap_size = 0;"
@@ -366,6 +368,12 @@ static void watch_wal(struct sqlite_store *s, int64_t bytes)
         log_info("the WAL of the database was copied and is short again", LI("bytes", bytes));
         s->wal_warned = 0;
     }
+}
+
+void sq_checkpoint(struct sqlite_store *s)
+{
+    struct error reported;
+    (void)!checkpoint(s, &reported);
 }
 
 /* SQLite calls this after each commit.  The commit stands even if the checkpoint fails. */

@@ -235,7 +235,7 @@ static bool read_range(struct sqlite_store *s, const struct event_filter *f, int
 
 /* Finds the second event of an execution.  *ret_second is 0 when only a scan from the intent on can
  * find it.  Such a scan is short: for executions that were open long the fold stores the id of the
- * outcome.  For a note *ret_second is the note itself. */
+ * outcome.  For a note, and for an event that is not stored, *ret_second is the event itself. */
 static bool find_pair(struct sqlite_store *s, int64_t exec, int64_t *ret_second, struct error *err)
 {
     bool found = false;
@@ -247,7 +247,7 @@ static bool find_pair(struct sqlite_store *s, int64_t exec, int64_t *ret_second,
         return true;
     if (!sq_event_peek(s, &c, exec, &e, &found, err))
         return false;
-    if (found && e.kind == EVENT_NOTE)
+    if (!found || e.kind == EVENT_NOTE) /* not found: retention removed it, or it never was */
         *ret_second = exec;
     sq_events_close(&c);
     return true;

@@ -91,6 +91,7 @@ static void page_add(struct page *p, int64_t first, struct str ids)
 
 static bool page_gather(struct page *p, struct str session, struct error *err)
 {
+    p->n = 0;
     sqlite3_stmt *st = sq_prepare(p->s, SQ_SESSION_EXECUTIONS, err);
     if (!st)
         return false;
@@ -146,17 +147,30 @@ static bool read_execution(struct sqlite_store *s, const struct sq_listed *x,
     return ok;
 }
 
-static bool read_page(struct page *p, const struct principal *who, bool with_bodies,
-                      struct arena *mem, struct execution_row *rows, size_t *ret_n,
-                      struct error *err)
+/* Reads the gathered executions.  Those of which retention removed the events are passed over. */
+static bool read_gathered(struct page *p, const struct principal *who, bool with_bodies,
+                          struct arena *mem, struct execution_row *rows, size_t *n,
+                          struct error *err)
+{
+    for (size_t i = 0; i < p->n && *n < p->limit; i++) {
+        bool found = false;
+        if (!read_execution(p->s, &p->items[i], who, with_bodies, mem, &rows[*n], &found, err))
+            return false;
+        *n += found;
+        p->before = p->items[i].exec;
+    }
+    return true;
+}
+
+static bool read_page(struct page *p, const struct store_call *c, struct execution_row *rows,
+                      size_t *ret_n, struct error *err)
 {
     size_t n = 0;
-    for (size_t i = 0; i < p->n; i++) {
-        bool found = false;
-        if (!read_execution(p->s, &p->items[i], who, with_bodies, mem, &rows[n], &found, err))
+    do
+        if (!page_gather(p, c->session_id, err) ||
+            !read_gathered(p, c->who, c->flag, c->mem, rows, &n, err))
             return false;
-        n += found;
-    }
+    while (n < p->limit && p->n == p->limit);
     *ret_n = n;
     return true;
 }
@@ -172,8 +186,7 @@ static bool executions_page(struct store *store, struct store_call *c, struct er
     struct execution_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
     p.items = xcalloc(c->limit, sizeof(*p.items));
     sq_page_begin(p.s);
-    bool ok = !state.found || (page_gather(&p, c->session_id, err) &&
-                               read_page(&p, c->who, c->flag, c->mem, rows, &n, err));
+    bool ok = !state.found || read_page(&p, c, rows, &n, err);
     sq_page_end(p.s);
     free(p.items);
     if (ok) {

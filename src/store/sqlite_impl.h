@@ -222,6 +222,9 @@ void sq_reset(sqlite3_stmt *st);
 must_check bool sq_begin(struct sqlite_store *s, struct error *err);
 must_check bool sq_commit(struct sqlite_store *s, struct error *err);
 void sq_rollback(struct sqlite_store *s);
+/* Copies committed pages from the WAL to the file now, which also makes the file shorter.  A failure is
+ * logged, and the next checkpoint tries again. */
+void sq_checkpoint(struct sqlite_store *s);
 must_check bool sq_begin_read(struct sqlite_store *s, struct error *err);
 void sq_end_read(struct sqlite_store *s);
 /* Call around a page on a read-only connection: after STORE_PAGE_MS the page is interrupted. */

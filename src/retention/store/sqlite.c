@@ -242,7 +242,6 @@ static bool file_space(struct store *store, struct store_call *c, struct error *
     return true;
 }
 
-/* The checkpoint of the WAL after the commit makes the file shorter. */
 static bool file_shrink(struct store *store, struct store_call *c, struct error *err)
 {
     struct sqlite_store *s = sq_of(store);
@@ -256,7 +255,10 @@ static bool file_shrink(struct store *store, struct store_call *c, struct error 
         sq_rollback(s);
         return false;
     }
-    return sq_commit(s, err);
+    if (!sq_commit(s, err))
+        return false;
+    sq_checkpoint(s);
+    return true;
 }
 
 static const struct verb_handler verbs[] = {

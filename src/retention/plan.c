@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk of one run: through the bodies of all writers, then through their events.  The walk through
+ * the events checks every event up to those that stay for their age, as a verification does, because
+ * a checkpoint must not cover what was tampered with. */
+#include "retention/plan.h"
+
+#include "audit/checkpoint.h"
+#include "audit/event_id.h"
+#include "base/clock.h"
+#include "base/map.h"
+#include "holds/store/verbs.h"
+#include "retention/plan_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SLICE_US 10000 /* then other queries have their turn */
+/* Events of one writer may be out of order in time by this much, by a clock that was set. */
+#define DISORDER_MS ((int64_t)3600 * 1000)
+
+struct plan *plan_new(struct chain *c, struct rules *rules)
+{
+    struct plan *p = xcalloc(1, sizeof(*p));
+
+    p->chain = c;
+    p->rules = rules;
+    p->mem = arena_new(SIZE_MAX / 4);
+    p->walk_mem = arena_new(SIZE_MAX / 4);
+    p->known = checkpoints_new();
+    p->segments_max = PLAN_SEGMENTS;
+    p->events_max = SIZE_MAX;
+    map_init(&p->links);
+    return p;
+}
+
+void plan_free(struct plan *p)
+{
+    if (!p)
+        return;
+    map_release(&p->links);
+    checkpoints_free(p->known);
+    rules_free(p->rules);
+    arena_free(p->walk_mem);
+    arena_free(p->mem);
+    free(p);
+}
+
+const char *plan_complaint(const struct plan *p)
+{
+    return p->complaint[0] ? p->complaint : NULL;
+}
+
+static bool read_open(struct plan *p, struct store *store, struct error *err)
+{
+    struct event_filter filter = {.kind = -1, .open = true};
+
+    for (size_t n = STORE_PAGE_MAX; n == STORE_PAGE_MAX;) {
+        struct event_row *rows = NULL;
+        if (!store_events_page(store, &filter, STORE_PAGE_MAX, p->mem, &rows, &n, err))
+            return false;
+        int64_t *more = arena_alloc(p->mem, (p->n_open + n + 1) * sizeof(*more));
+        if (p->n_open)
+            memcpy(more, p->open, p->n_open * sizeof(*more));
+        for (size_t i = 0; i < n; i++)
+            more[p->n_open + i] = rows[i].id;
+        p->open = more;
+        p->n_open += n;
+        filter.after = n ? rows[n - 1].id : 0;
+    }
+    return true;
+}
+
+/* What a run begins with is read after the version, so the first removal finds out whether it has
+ * changed since. */
+bool plan_begin(struct plan *p, struct store *store, struct error *err)
+{
+    struct retention_state *state = NULL;
+    struct held_row *held = NULL;
+    size_t n = 0;
+
+    if (!store_retention_state(store, p->mem, &state, err) || !state ||
+        !store_held(store, p->mem, &held, &n, err) ||
+        !store_folded(store, p->mem, &p->writers, &p->n_writers, err) || !read_open(p, store, err))
+        return false;
+    rules_hold(p->rules, held, n);
+    p->version = state->version;
+    p->now_ms = clock_wall_ms();
+    if (!rules_remove_bodies(p->rules, &p->before_ms))
+        plan_next_phase(p);
+    return true;
+}
+
+void plan_next_phase(struct plan *p)
+{
+    p->phase++;
+    p->at = 0;
+    p->next = 0;
+    if (p->phase == PLAN_EVENTS && !rules_remove_events(p->rules, &p->before_ms))
+        p->phase = PLAN_DONE;
+}
+
+static void next_writer(struct plan *p)
+{
+    p->next = 0;
+    if (++p->at >= p->n_writers)
+        plan_next_phase(p);
+}
+
+/* False at the end of what is old enough. */
+static bool is_old(const struct plan *p, const struct slice *sl)
+{
+    for (size_t i = 0; i < sl->n; i++)
+        if (sl->events[i].at_ms < p->before_ms + DISORDER_MS)
+            return true;
+    return sl->n == 0;
+}
+
+static void add_segment(struct slice *sl, const struct segment_row *segment)
+{
+    struct event_row *events = segment_events(segment, sl->mem);
+
+    memcpy(sl->events + sl->n, events, segment->n * sizeof(*events));
+    sl->n += segment->n;
+}
+
+bool plan_read(struct plan *p, struct store *store, struct slice *sl, struct error *err)
+{
+    const struct folded_row *w = &p->writers[p->at];
+    const struct segment_page page = {.from = p->next,
+                                      .upto = w->last_id,
+                                      .with_bodies = true,
+                                      .only_bodies = p->phase == PLAN_BODIES};
+    size_t n = 0;
+
+    if (!store_segments(store, &page, p->segments_max, sl->mem, &sl->segments, &sl->n_segments,
+                        err))
+        return false;
+    for (size_t i = 0; i < sl->n_segments; i++)
+        n += sl->segments[i].n;
+    sl->last_id = w->last_id;
+    sl->events = arena_zalloc(sl->mem, (n + 1) * sizeof(*sl->events));
+    sl->fates = arena_zalloc(sl->mem, (n + 1) * sizeof(*sl->fates));
+    for (size_t i = 0; i < sl->n_segments; i++)
+        add_segment(sl, &sl->segments[i]);
+    return true;
+}
+
+static bool is_open(const struct plan *p, int64_t exec)
+{
+    for (size_t i = 0; i < p->n_open; i++)
+        if (p->open[i] == exec)
+            return true;
+    return false;
+}
+
+bool plan_is_open(const struct plan *p, const struct event_row *e)
+{
+    return e->kind == EVENT_INTENT && is_open(p, e->id);
+}
+
+/* An anchor without its body would prove nothing; it goes whole. */
+enum fate plan_fate_of_body(struct plan *p, const struct event_row *e)
+{
+    const struct rule *rule = rules_of(p->rules, e->tenant);
+
+    return e->body.p && e->at_ms < rule->bodies_before_ms && e->kind != EVENT_ANCHOR &&
+                   !plan_is_open(p, e) && !rules_hold_event(p->rules, e)
+               ? FATE_LOSES_BODY
+               : FATE_STAYS;
+}
+
+static void plan_bodies(struct plan *p, struct slice *sl, struct removal *r)
+{
+    const struct tally_row one = {.kind = TALLY_BODIES_BY_AGE, .events = 1};
+
+    for (size_t i = 0; i < sl->n; i++) {
+        const struct event_row *e = &sl->events[i];
+        if (!e->tenant.n || e->id > sl->last_id)
+            continue;
+        sl->fates[i] = plan_fate_of_body(p, e);
+        if (sl->fates[i] == FATE_LOSES_BODY) {
+            struct tally_row t = one;
+            t.tenant = e->tenant;
+            t.body_bytes = (int64_t)e->body.n;
+            removal_tally(r, &t);
+        }
+    }
+}
+
+/* One page: of segments with bodies, or of all. */
+static bool plan_page(struct plan *p, struct store *store, struct removal *r, struct error *err)
+{
+    struct slice sl = {.mem = r->mem};
+
+    if (p->at >= p->n_writers) {
+        plan_next_phase(p);
+        return true;
+    }
+    if (p->next == 0 && p->phase == PLAN_EVENTS && !plan_begin_writer(p, store, err)) {
+        if (err->code != ERR_CHAIN_BROKEN)
+            return false;
+        snprintf(p->complaint, sizeof(p->complaint), "%s", err->text);
+        next_writer(p);
+        return true;
+    }
+    if (p->next == 0)
+        p->next = event_id_make(p->writers[p->at].writer, 0);
+    if (!plan_read(p, store, &sl, err))
+        return false;
+    if (p->phase == PLAN_BODIES) {
+        plan_bodies(p, &sl, r);
+    } else if (!plan_events(p, store, &sl, r, err)) {
+        if (err->code != ERR_CHAIN_BROKEN)
+            return false;
+        snprintf(p->complaint, sizeof(p->complaint), "%s", err->text);
+        sl.n_segments = 0;
+    }
+    size_t first = 0;
+    for (size_t i = 0; i < sl.n_segments; first += sl.segments[i++].n)
+        removal_segment(r, &sl.segments[i], sl.events + first, sl.fates + first, 0);
+    const struct segment_row *last = sl.n_segments ? &sl.segments[sl.n_segments - 1] : NULL;
+    if (!last || !is_old(p, &sl))
+        next_writer(p);
+    else
+        p->next = last->id + (int64_t)(last->n ? last->n : 1);
+    return true;
+}
+
+bool plan_next(struct plan *p, struct store *store, struct arena *mem, struct removal *ret,
+               bool *ret_more, struct error *err)
+{
+    int64_t until_us = clock_mono_us() + SLICE_US;
+
+    removal_init(ret, mem, p->version);
+    while (p->phase != PLAN_DONE && !ret->changes)
+        if (!plan_page(p, store, ret, err))
+            return false;
+        else if (clock_mono_us() > until_us)
+            break;
+    removal_end(ret);
+    if (ret->n > PLAN_OPS_MAX) { /* many tenants in few segments: again, with less at a time */
+        p->events_max = PLAN_EVENTS_FEW;
+        p->segments_max = 1;
+        p->next = 0;
+        if (p->phase == PLAN_DONE)
+            return error_set(err, ERR_CONFLICT, "the rest follows in the next run");
+        removal_init(ret, mem, p->version);
+    }
+    *ret_more = p->phase != PLAN_DONE;
+    return true;
+}
+
+void plan_written(struct plan *p)
+{
+    p->version++;
+}
