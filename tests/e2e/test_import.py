@@ -4,15 +4,17 @@ import json
 import os
 import random
 import re
+import threading
 
 import pytest
 
 from commands import run
-from exported import Export, Signer, call_line, forged, split, without_ids, written
+from exported import TAIL, Export, Signer, call_line, forged, split, without_ids, written
 from harness import LONG
 from random_sessions import some_call, some_session
 from rest import refused
 from test_export import everything, fetch, put, result, world  # noqa: F401  (a fixture)
+from test_replay import Answers, replay
 from test_rest_roles import key_for
 
 TYPE = {'Content-Type': 'application/x-ndjson'}
@@ -334,7 +336,6 @@ def test_interrupted_import__leaves_no_session(rest, signer, tmp_path):
     api = rest(env={'HOLDFAST_FAULT_HOLD': str(hold)})
     data = some_session(random.Random(7), signer, 450)
     (hold / 'import.batch').write_text('')
-    import threading
     from harness import wait_for
     other = threading.Thread(target=lambda: pytest.raises(Exception, send, api, data), daemon=True)
     other.start()
@@ -348,3 +349,81 @@ def test_interrupted_import__leaves_no_session(rest, signer, tmp_path):
     made = send(api, data, as_recorded=1).json()
     is_same(data, api, made['session_id'])
     assert sessions(api) == [made['id']]
+
+
+def test_replay__works_on_an_imported_session(rest, elsewhere, tmp_path):
+    here, there = tmp_path / 'a', tmp_path / 'b'
+    here.mkdir()
+    there.mkdir()
+    one, two = Answers(here), Answers(there)
+    api, other = rest({'shop': one.entry}), elsewhere(servers={'shop': two.entry})
+    put(api, 'full', {'audit': 'full'})
+    name = api.create(template='full')['session_id']
+    client = api.holdfast.client('/mcp/shop').connect()
+    for n in range(20):
+        client.call('look', {'item': f'item {n}', 'n': n}, meta={'session_id': name})
+    made = send(other, fetch(api, name).body).json()
+    _, calls, summary = replay(other, made)
+    assert summary['same'] == 20 and len(two.calls()) == 20, summary
+    two.change(prices={'item 7': 70})
+    done = run(other.holdfast, 'sessions', 'replay', made['session_id'], '--diff')
+    assert done.returncode == 1 and '1 different' in done.stdout, done
+
+
+def bare(found):
+    """The lines of calls without their chain."""
+    return [TAIL.sub(b'', line) for line in found.lines[1:-1]]
+
+
+def test_owner__goes_on_in_an_imported_session(world, elsewhere):
+    api, script = world
+    name = everything(api, script)['session_id']
+    other = elsewhere(servers={'srv': script.entry})
+    made = send(other, fetch(api, name).body, as_recorded=1).json()
+    before = Export(fetch(other, made['session_id']).body)
+    client = other.holdfast.client('/mcp/srv').connect()
+    client.call('echo', {'text': 'further'}, meta={'session_id': made['session_id']})
+    assert other.post(f'/sessions/{made["session_id"]}/tools', {'tool_name': 'here', 'tokens_used': 5}).status < 300
+    after = Export(fetch(other, made['session_id']).body)
+    assert bare(after)[:8] == bare(before) and [c['tool'] for c in after.calls[8:]] == ['echo', 'here']
+    assert after.session['tool_execution_count'] == 10 and after.session['total_tokens_used'] == 16
+    assert after.session['created_at'] == before.session['created_at'] and after.session['last_activity_at'] > before.session['last_activity_at']
+    assert other.session(made['session_id'])['tool_execution_count'] == 2
+    # The export of the import is imported in its turn, and its lineage has both.
+    third = send(other, fetch(other, made['session_id']).body, as_recorded=1).json()
+    lineage = other.session(third['session_id'])['lineage']
+    assert lineage['session'] == made['id'] and lineage['before']['handle'] == name
+    assert other.delete(f'/sessions/{third["session_id"]}').status < 300
+    assert without_ids(fetch(other, third['session_id']).body)[1:] == without_ids(fetch(other, made['session_id']).body)[1:]
+    audit_is_true(other.holdfast)
+
+
+def test_export__of_a_session_in_use_has_a_stable_order(small):
+    api, data = small
+    name = Export(data).session['session_id']
+    stop = threading.Event()
+
+    def report():
+        while not stop.is_set():
+            api.post(f'/sessions/{name}/tools', [{'tool_name': 'more'}] * 20)
+    busy = threading.Thread(target=report)
+    busy.start()
+    try:
+        exports = [Export(fetch(api, name).body) for _ in range(10)]
+    finally:
+        stop.set()
+        busy.join()
+    exports.append(Export(fetch(api, name).body))
+    for one, two in zip(exports, exports[1:]):
+        assert bare(two)[:len(one.calls)] == bare(one)
+    assert len(exports[-1].calls) > len(exports[0].calls)
+
+
+def test_interleaved_sessions__are_refused(small, signer):
+    api, data = small
+    other = some_session(random.Random(1), signer, 3).splitlines(keepends=True)
+    mine = data.splitlines(keepends=True)
+    says(api, b''.join(mine[:2] + other[:2] + mine[2:]), '^line 3 does not follow')
+    says(api, mine[0] + other[0], '^line 2 does not follow')
+    says(api, b'x' * (4 << 20), '^line 1 is not a line of an exported session')
+    says(api, b'{' + b' ' * 3_900_000, '^line 1 is not JSON')
