@@ -24,6 +24,7 @@
 #include "export/api/source.h"
 #include "export/api/upload.h"
 #include "export/read.h"
+#include "front/front.h"
 #include "json/write.h"
 #include "recording/imported.h"
 #include "session/lineage.h"
@@ -111,11 +112,14 @@ static void fail(struct importing *i, enum err_code code, const char *text)
     refuse(i, &err);
 }
 
+/* A stop does not wait for a long file. */
 static void query(struct importing *i, bool (*run)(struct read_job *job, struct store *store),
                   void (*done)(struct read_job *job))
 {
     i->read = (struct read_job){.run = run, .done = done};
-    if (!lane_query(i->call->sv->lanes, &i->read))
+    if (i->call->sv->front->draining)
+        fail(i, ERR_UNAVAILABLE, "Holdfast is stopping; import the file again later");
+    else if (!lane_query(i->call->sv->lanes, &i->read))
         fail(i, ERR_UNAVAILABLE, "too many requests are waiting for the store; try again shortly");
 }
 
@@ -275,7 +279,7 @@ static void on_created(struct write_job *job)
         refuse(i, &job->err);
     } else {
         log_info("a session was imported", LS("session_id", row.id), LI("calls", i->lines.calls),
-                 LZ("key", i->key));
+                 LZ("signed_by", i->key));
         row.status = i->about.status;
         reply(i, &row);
     }
