@@ -434,9 +434,11 @@ def test_d13__get_finds_by_name_and_by_id_and_nothing_of_others(walk):
     assert shown(walk.admin, '/sessions/by-id/' + session['id'].upper()) == session
     unknown = walk.other.get('/sessions/d13-unknown', headers={'X-Request-Id': 'same'})
     for path in ('/sessions/d13', f'/sessions/by-id/{session["id"]}', '/sessions/nope', f'/sessions/by-id/{UNKNOWN}', '/sessions/%ff',
-                 '/sessions/by-id/nope', '/sessions/by-id', '/sessions/import', '/sessions/' + 'x' * 5000):
+                 '/sessions/by-id/nope', '/sessions/by-id', '/sessions/' + 'x' * 5000):
         foreign = refused(walk.other.get(path, headers={'X-Request-Id': 'same'}), 404, 'session_not_found', 'session not found')
         assert foreign.body == unknown.body
+    for path in ('/sessions/import', '/sessions/join'):  # operations; no session has such a name
+        refused(walk.other.get(path), 405, 'method_not_allowed')
     assert shown(walk.api(role='auditor'), '/sessions/d13') == session
     refused(walk.api(role='member').get('/sessions/d13'), 404, 'session_not_found')  # its owner is another
 
