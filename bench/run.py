@@ -29,10 +29,11 @@ import time
 import documents
 import find
 import registry
+import watchers
 from subjects import (BUILD, TOP, Awake, Holdfast, Nginx, Report, Upstream, end_load, filesystem_of, load, private_kib, wait_idle, spread,
                       start_load)
 
-PARTS = ('calls', 'text', 'bodies', 'single', 'eras', 'registry', 'seedload', 'noisy', 'docs', 'sessions', 'streams', 'start', 'find')
+PARTS = ('calls', 'text', 'bodies', 'single', 'eras', 'registry', 'seedload', 'noisy', 'docs', 'sessions', 'streams', 'watchers', 'start', 'find')
 MOST_STREAMS = 10000
 
 
@@ -277,6 +278,8 @@ def measure(args, report, folder, running):
         measure_sessions(report, folder, upstream, (1000, 10000) if quick else (10000, 100000))
     if 'streams' in args.only:
         measure_streams(report, folder, upstream, (1000,) if quick else (1000, MOST_STREAMS))
+    if 'watchers' in args.only:
+        watchers.measure(report, folder, upstream, 2000)
 
 
 def main():
