@@ -647,6 +647,33 @@ TEST(test_server_stream__full_queue_says_so_and_stalled_reader_is_cut)
     teardown(&f);
 }
 
+TEST(test_server_stream__a_patient_one_stands_still_for_as_many_deadlines)
+{
+    struct fixture f;
+    struct peer p;
+    char *big = calloc(1, 1 << 20);
+    int writes = 0, deadlines = 0;
+
+    clock_set_fake(1000000, 1000000);
+    setup(&f);
+    peer_dial(&p, f.loop, &f.at);
+    peer_say(&p, "GET /stream HTTP/1.1\r\n" HOST "\r\n");
+    peer_wait(&p, "chunked");
+    http_stream_patient(f.held[0], 4);
+    conn_pause(p.conn, true);
+    while (http_stream_write(f.held[0], str_n(big, 1 << 20)))
+        assert_true(++writes < 100);
+    while (!f.n_aborted) {
+        loop_turn(f.loop);
+        clock_advance_fake(30000);
+        deadlines++;
+    }
+    assert_true(deadlines >= 4);
+    free(big);
+    peer_close(&p);
+    teardown(&f);
+}
+
 TEST(test_server_stream__abort_closes_without_an_end)
 {
     struct fixture f;
@@ -1051,6 +1078,96 @@ TEST(test_server_detach__the_connection_lives_on_without_the_server)
         ;
     assert_int_equal(byte, 'x');
     close(fd);
+    peer_close(&p);
+    teardown(&f);
+}
+
+static struct buf upgraded; /* the bytes that came */
+
+static void on_bytes(struct http_request *r, struct str bytes)
+{
+    assert_false(http_request_aborted(r));
+    buf_addstr(&upgraded, bytes);
+    if (bytes.p[bytes.n - 1] == '!') {
+        assert_true(http_stream_write(r, STR("bye")));
+        http_stream_end(r);
+    }
+}
+
+static void await_upgraded(struct fixture *f, const char *want)
+{
+    while (!str_eq(buf_str(&upgraded), str_of(want)))
+        loop_turn(f->loop);
+}
+
+TEST(test_server_upgrade__bytes_go_both_ways_also_those_that_came_early)
+{
+    struct fixture f;
+    struct peer p;
+
+    setup(&f);
+    buf_init(&upgraded, 1 << 20);
+    peer_dial(&p, f.loop, &f.at);
+    peer_say(&p, "GET /hold HTTP/1.1\r\n" HOST "\r\nearly");
+    while (!f.n_held)
+        loop_turn(f.loop);
+    f.held[0]->on_bytes = on_bytes;
+    assert_true(http_upgrade(f.held[0], STR("Upgrade: x\r\nConnection: Upgrade\r\n"), 1000));
+    http_stream_slim(f.held[0]);
+    await_upgraded(&f, "early");
+    peer_wait(&p, "\r\n\r\n");
+    assert_true(peer_has(&p, "HTTP/1.1 101 Switching Protocols\r\n"));
+    assert_true(peer_has(&p, "\r\nUpgrade: x\r\nConnection: Upgrade\r\n"));
+    assert_false(peer_has(&p, "chunked"));
+    assert_false(peer_has(&p, "Connection: close"));
+    assert_true(http_stream_write(f.held[0], STR("hello")));
+    peer_wait(&p, "\r\n\r\nhello");
+    peer_say(&p, " late");
+    await_upgraded(&f, "early late");
+    peer_say(&p, "!");
+    peer_wait_end(&p);
+    assert_true(peer_has(&p, "hellobye"));
+    assert_int_equal(f.n_aborted, 0);
+    peer_close(&p);
+    buf_release(&upgraded);
+    teardown(&f);
+}
+
+TEST(test_server_upgrade__a_client_that_leaves_aborts_it)
+{
+    struct fixture f;
+    struct peer p;
+
+    setup(&f);
+    buf_init(&upgraded, 1 << 20);
+    peer_dial(&p, f.loop, &f.at);
+    peer_say(&p, "GET /hold HTTP/1.1\r\n" HOST "\r\n");
+    while (!f.n_held)
+        loop_turn(f.loop);
+    f.held[0]->on_bytes = on_bytes;
+    assert_true(http_upgrade(f.held[0], STR("Upgrade: x\r\n"), 1000));
+    peer_wait(&p, "\r\n\r\n");
+    peer_close(&p);
+    while (!f.n_aborted)
+        loop_turn(f.loop);
+    buf_release(&upgraded);
+    teardown(&f);
+}
+
+TEST(test_server_upgrade__old_clients_cannot)
+{
+    struct fixture f;
+    struct peer p;
+
+    setup(&f);
+    peer_dial(&p, f.loop, &f.at);
+    peer_say(&p, "GET /hold HTTP/1.0\r\n" HOST "\r\n");
+    while (!f.n_held)
+        loop_turn(f.loop);
+    f.held[0]->on_bytes = on_bytes;
+    assert_false(http_upgrade(f.held[0], STR("Upgrade: x\r\n"), 1000));
+    http_reply(f.held[0], 200, "text/plain", STR_NONE, STR("no"));
+    peer_wait(&p, "\r\n\r\nno");
     peer_close(&p);
     teardown(&f);
 }
