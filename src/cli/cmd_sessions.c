@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast sessions list|show|watch|end|export|import|replay: a client of /api/v1/sessions and, for the calls of a
- * session, of /api/v1/audit/executions. */
+/* holdfast sessions list|show|watch|end|export|import|replay|share|shares|unshare|fork: a client of
+ * /api/v1/sessions and, for the calls of a session, of /api/v1/audit/executions. */
 #include "cli/cli.h"
 
 #include "audit/executions.h"
@@ -14,6 +14,7 @@
 #include "cli/sessions_import.h"
 #include "cli/sessions_list.h"
 #include "cli/sessions_replay.h"
+#include "cli/sessions_share.h"
 #include "cli/sessions_serve.h"
 #include "cli/sessions_view.h"
 #include "cli/sessions_watch.h"
@@ -385,6 +386,43 @@ static bool run_replay(struct sessions_cmd *c, struct error *err)
     return find_session(c, &r.handle, err) && sessions_replay(&r, &c->status, err);
 }
 
+/* share, shares, unshare, fork */
+
+static bool share_with(struct sessions_cmd *c,
+                       bool (*fn)(const struct sessions_share *s, struct error *err),
+                       struct error *err)
+{
+    struct sessions_share s = {.cli = c->cli,
+                               .control = c->from.control,
+                               .tenant = c->tenant,
+                               .json = c->json,
+                               .utc = c->when.utc,
+                               .colour = c->colour,
+                               .width = table_terminal_width(c->terminal)};
+
+    return find_session(c, &s.handle, err) && fn(&s, err);
+}
+
+static bool run_share(struct sessions_cmd *c, struct error *err)
+{
+    return share_with(c, sessions_share_make, err);
+}
+
+static bool run_shares(struct sessions_cmd *c, struct error *err)
+{
+    return share_with(c, sessions_share_list, err);
+}
+
+static bool run_unshare(struct sessions_cmd *c, struct error *err)
+{
+    return share_with(c, sessions_share_end, err);
+}
+
+static bool run_fork(struct sessions_cmd *c, struct error *err)
+{
+    return share_with(c, sessions_share_fork, err);
+}
+
 static const struct sessions_verb verbs[] = {
     {"list",
      0,
@@ -438,6 +476,28 @@ static const struct sessions_verb verbs[] = {
      {"--against", "--diff", "--writes", "--ignore", "--only", "--stop", "--yes", "--serve",
       "--listen", "--tenant", "--data", "--url", "--json"},
      run_replay},
+    {"share",
+     1,
+     SOURCE_CHANGES,
+     false,
+     false,
+     {"--user", "--client", "--may", "--expires", "--tenant", "--utc", "--data", "--url", "--json"},
+     run_share},
+    {"shares",
+     1,
+     SOURCE_READS,
+     false,
+     false,
+     {"--tenant", "--utc", "--data", "--url", "--json"},
+     run_shares},
+    {"unshare",
+     2,
+     SOURCE_CHANGES,
+     false,
+     false,
+     {"--tenant", "--data", "--url", "--json"},
+     run_unshare},
+    {"fork", 1, SOURCE_CHANGES, false, false, {"--tenant", "--data", "--url", "--json"}, run_fork},
 };
 
 static int run(struct sessions_cmd *c, const struct sessions_verb *v)
@@ -476,11 +536,15 @@ int cmd_sessions(struct cli *cli)
             cli_nearest_offer(&near, verbs[i].name);
         return cli_unknown_verb(cli, &near,
                                 "sessions needs one of list, show ID, watch, end ID, export ID, "
-                                "import FILE or replay ID");
+                                "import FILE, replay ID, share ID, shares ID, unshare ID SHARE or "
+                                "fork ID");
     }
     if (cli->n_args != 1 + v->n_args && !(v->may_omit_arg && cli->n_args == v->n_args))
         return cli_usage(cli,
                          v->run == run_import ? "sessions %s takes one file, or - for its input"
+                         : v->n_args == 2
+                             ? "sessions %s takes a session and one of its shares; see holdfast "
+                               "sessions shares"
                          : v->n_args ? "sessions %s takes one session: its session_id, its id, or "
                                        "the beginning of one; see holdfast sessions list"
                                      : "sessions %s takes flags only",

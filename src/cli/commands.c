@@ -290,9 +290,18 @@ static const struct cli_flag sessions_flags[] = {
     {"--status", "LIST",
      "only sessions with this status: active, idle, expired, terminated, several with commas, or "
      "all (list, watch; default: active,idle)"},
-    {"--client", "NAME", "only sessions of this client, by its name or type (list, watch)"},
+    {"--client", "NAME",
+     "only sessions of this client, by its name or type (list, watch); the key that gets the "
+     "share, "
+     "by its name or id (share)"},
     {"--server", "NAME", "only sessions that have used this server (list, watch)"},
-    {"--user", "NAME", "only sessions of this user or key, by its name or id (list, watch)"},
+    {"--user", "NAME",
+     "only sessions of this user or key, by its name or id (list, watch); the user who gets the "
+     "share (share; default: whoever has the code)"},
+    {"--may", "WHAT", "read, use or hand_over (share; default: use)"},
+    {"--expires", "TIME",
+     "end of the code (share; default: 10m), or of the access of a user or key (default: with the "
+     "session)"},
     {"--limit", "N",
      "print at most this many, the newest (list, watch; default: 50; watch on a terminal: its "
      "lines)"},
@@ -560,13 +569,15 @@ static const struct cli_command own[] = {
         .group = "Look",
         .usage = "list | show ID | watch | end ID [--reason TEXT] [--yes] | export (ID | --since "
                  "TIME) [--format jsonl|md|csv] [-o FILE] | import FILE [--key KEY] | replay ID "
-                 "[--against SERVER] [--diff | --serve]",
+                 "[--against SERVER] [--diff | --serve] | share ID [--user NAME] [--may WHAT] | "
+                 "shares ID | unshare ID SHARE | fork ID",
         .summary =
             "List the sessions of clients, show one with its newest calls, watch them, end "
             "or export one, import those of a file, or send its recorded calls again and compare "
             "the results. Replay exits with 0 if all results are the same, else with 1. With "
-            "--serve the recording stands in for its servers.",
-        .examples = {"holdfast sessions list --client claude-code",
+            "--serve the recording stands in for its servers. Share one: a one-use code or a "
+            "named user goes on in it; fork copies what it remembers.",
+        .examples = {"holdfast sessions share ses_Heefe51k",
                      "holdfast sessions replay ses_Heefe51k --diff"},
         .flags = sessions_flags,
         .run = cmd_sessions,

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import keys
+from commands import run, run_json
 from harness import Client
 from rest import Rest, refused
 from test_credentials import tokens
@@ -271,3 +272,24 @@ def test_sharing__credentials_of_the_owner_are_lent_to_nobody_and_gone_after_a_h
     assert world.rest('bob').post('/sessions/join', {'session': session}).status == 200
     reply = call(bob, 'up__env', session=session)
     assert not reply.result.get('isError') and 'open-sesame-0001' not in reply.text
+
+
+def test_sharing__the_commands_share_list_revoke_and_fork(world):
+    session = world.session('ann')
+    done = run(world.hf, 'sessions', 'share', session, '--expires', '30m')
+    assert done.returncode == 0 and 'works once' in done.stderr, done.stderr
+    code = done.stdout.strip()
+    assert world.rest('bob').post('/sessions/join', {'code': code, 'client_name': 'Cur\x1bsor'}).status == 200
+    named, = run_json(world.hf, 'sessions', 'share', session, '--client', 'eve', '--may', 'read')
+    assert named['may'] == 'read' and 'code' not in named
+    shown = run(world.hf, 'sessions', 'shares', session)
+    assert shown.returncode == 0 and '\x1b' not in shown.stdout and len(shown.stdout.splitlines()) == 3, shown.stdout
+    assert run(world.hf, 'sessions', 'unshare', session, named['id']).returncode == 0
+    refused(world.rest('eve').get(f'/sessions/{session}'), 404, 'session_not_found')
+    gone = run(world.hf, 'sessions', 'unshare', session, named['id'])
+    assert gone.returncode == 1 and 'revoked already' in gone.stderr, gone.stderr
+    for words, text in (([session, '--may', 'write'], 'may'), ([session, '--user', 'a', '--client', 'b'], 'not both')):
+        wrong = run(world.hf, 'sessions', 'share', *words)
+        assert wrong.returncode != 0 and text in wrong.stderr, wrong.stderr
+    copy = run(world.hf, 'sessions', 'fork', session).stdout.strip()
+    assert f'"session":"' in run(world.hf, 'sessions', 'show', copy, '--json').stdout
