@@ -279,7 +279,7 @@ bool pg_write(struct store *store, struct store_op *ops, size_t n, struct error 
     for (size_t i = 0; i < n; i++) {
         if (ops[i].kind == OP_EVENT_APPEND)
             pg_fold_later(s, ops[i].event->id >> EVENT_WRITER_SHIFT);
-        b.changes |= announces_change[ops[i].kind];
+        b.changes |= announces_change[ops[i].kind] || store_op_infos[ops[i].kind].announces;
     }
     b.sent = xcalloc(n + STATEMENTS_MORE, sizeof(*b.sent));
     bool ok = write_batch(&b, err);

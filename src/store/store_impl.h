@@ -54,6 +54,8 @@ struct op_info {
     /* For an op of a family: the session whose row it may write, and which other nodes then read
      * again; NULL: the op writes no session. */
     struct str (*session)(const struct store_op *op);
+    /* For an op of a family: it may add a row to the changes that other nodes read. */
+    bool announces;
 };
 extern struct op_info store_op_infos[OP_COUNT];
 

@@ -49,11 +49,13 @@ static struct str joined_session(const struct store_op *op)
 
 const struct family_op sharing_ops[] = {
     {OP_SHARE_CREATE, {.name = "share create", .needs_who = true, .is_sound = create_is_sound}},
-    {OP_SHARE_END, {.name = "share end", .needs_who = true, .is_sound = end_is_sound}},
+    {OP_SHARE_END,
+     {.name = "share end", .needs_who = true, .is_sound = end_is_sound, .announces = true}},
     {OP_SHARE_JOIN,
      {.name = "share join",
       .needs_who = true,
       .is_sound = join_is_sound,
+      .announces = true,
       .session = joined_session}},
     {OP_BINDING_DROP, {.name = "binding drop", .needs_who = true, .is_sound = drop_is_sound}},
     {0},
