@@ -190,6 +190,10 @@ void exchange_begin_session(struct exchange *x, enum session_origin origin, stru
 /* session_select.c: finds the session of a call. */
 enum step_result exchange_find_transport(struct exchange *x);
 enum step_result exchange_select_session(struct exchange *x);
+/* shared.c: whether the session belongs to the caller, and is not only shared with it. */
+bool exchange_owns_session(const struct exchange *x, const struct session *s);
+/* Refuses a call in a session by a share that does not permit it. */
+enum step_result exchange_refuse_denied(struct exchange *x, enum session_denied denied);
 /* Refuses a call in the session of another owner that needs the credentials or context values which
  * that owner has stored with it. */
 enum step_result exchange_check_shared(struct exchange *x);

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "call/credential.h"
 #include "identity/connection.h"
 #include "session/profile_context.h"
 #include "session/token.h"
@@ -188,41 +187,6 @@ static void promote_session(struct exchange *x)
     x->session_plan.promotes = x->session->provisional || !x->session->counted;
 }
 
-static bool is_own(const struct exchange *x, const struct session *s)
-{
-    return principal_owns(&x->caller.who, s->tenant, s->owner);
-}
-
-static const char denied_reading[] =
-    "This session is shared with you for reading: ask its owner for a share that may use it, or go "
-    "on in a session of your own.";
-
-static const char *denied_text(enum session_denied denied)
-{
-    switch (denied) {
-    case DENIED_REVOKED:
-        return "The session that this client had joined is not shared with it any more: its owner "
-               "has revoked the share. Nothing was called. The next call goes on in a session of "
-               "your own.";
-    case DENIED_EXPIRED:
-        return "The share by which this client had joined a session has expired. Nothing was "
-               "called. Ask for a new code, or call again: the next call goes on in a session of "
-               "your own.";
-    case DENIED_HANDED_OVER:
-        return "This session was handed over to somebody else. Nothing was called. The next call "
-               "goes on in a new session of your own.";
-    default:
-        return denied_reading;
-    }
-}
-
-static enum step_result refuse_denied(struct exchange *x, enum session_denied denied)
-{
-    return x->method->service == SERVE_CALL
-               ? exchange_tool_error(x, denied_text(denied))
-               : exchange_refuse(x, 200, -32000, "%s", denied_text(denied));
-}
-
 static enum step_result session_from_any(struct exchange *x);
 
 /* The argument names one of our sessions.  Otherwise the call fails with advice, unless a built-in
@@ -238,7 +202,7 @@ static enum step_result session_from_argument(struct exchange *x, struct str han
     if (!x->query.ok)
         return exchange_fail(x, &x->query.job.err);
     if (x->query.denied)
-        return refuse_denied(x, x->query.denied);
+        return exchange_refuse_denied(x, x->query.denied);
     if (!x->query.session && x->builtin && x->builtin->answers_names) {
         x->session_named = x->query.is_over ? NAMED_OVER : NAMED_UNKNOWN;
         return session_from_any(x);
@@ -258,7 +222,8 @@ static enum step_result session_from_argument(struct exchange *x, struct str han
 /* Links the session to the transport, or binds it to the channel. */
 static void bind_channel(struct exchange *x)
 {
-    if (x->transport && is_own(x, x->session) && x->transport->session != x->session) {
+    if (x->transport && exchange_owns_session(x, x->session) &&
+        x->transport->session != x->session) {
         transport_link(x->transport, x->session);
         hub_linked(x->sv->hub, x->transport);
     }
@@ -285,7 +250,7 @@ static enum step_result session_from_key(struct exchange *x, enum session_origin
     if (!x->query.ok)
         return exchange_fail(x, &x->query.job.err);
     if (x->query.denied) /* the key is the handle of a session that is shared for reading */
-        return refuse_denied(x, x->query.denied);
+        return exchange_refuse_denied(x, x->query.denied);
     struct session *found = x->query.session;
     bool is_idle = found && origin == ORIGIN_DERIVED &&
                    clock_life_ms() - found->last_used_ms >=
@@ -406,22 +371,7 @@ static enum step_result session_from_binding(struct exchange *x)
     }
     if (q->share_id[0])
         sessions_unbind(x->sv->sessions, &x->caller.who, q->carrier, q->name, str_of(q->share_id));
-    return q->denied ? refuse_denied(x, q->denied) : STEP_NEXT;
-}
-
-enum step_result exchange_check_shared(struct exchange *x)
-{
-    static const char text[] =
-        "The owner of this session has stored credentials or settings for this server with it, and "
-        "a share does not lend them. Ask the owner to make this call, or call it in a session of "
-        "your own.";
-    struct credential_ask ignored = {.config = x->caller.config};
-
-    if (likely(is_own(x, x->session)) ||
-        !credential_is_due(x->session, upstream_config(x->up), &ignored))
-        return STEP_NEXT;
-    return x->method->service == SERVE_CALL ? exchange_tool_error(x, text)
-                                            : exchange_refuse(x, 200, -32000, "%s", text);
+    return q->denied ? exchange_refuse_denied(x, q->denied) : STEP_NEXT;
 }
 
 /* Tries the next carriers in order, when argument, transport and handle named no session. */
@@ -517,7 +467,7 @@ static enum step_result session_from_any(struct exchange *x)
 static void decide_binding(struct exchange *x, bool is_named)
 {
     const struct transport *t = x->transport;
-    bool binds = t && !x->is_bound && is_own(x, x->session) &&
+    bool binds = t && !x->is_bound && exchange_owns_session(x, x->session) &&
                  (t->session == x->session ? !t->link_stored : !(t->session && is_named));
 
     x->session_plan.binds = binds ? x->transport : NULL;
@@ -528,7 +478,7 @@ struct session_plan *exchange_plan_session(struct exchange *x)
     struct session_plan *p = &x->session_plan;
 
     p->who = &x->caller.who;
-    if (unlikely(!is_own(x, x->session))) {
+    if (unlikely(!exchange_owns_session(x, x->session))) {
         x->session_owner = session_owner(x->session);
         p->who = &x->session_owner;
     }
