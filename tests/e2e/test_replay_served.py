@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from commands import control, events
+from commands import control, events, run
 from harness import Client, wait_for
 from rest import Rest, refused
 from test_clients import CLIENTS
-from test_replay import LOOKS, Answers, client_of, recorded
+from test_replay import LOOKS, Answers, client_of, recorded, replay, statuses
 from test_replay_serve import CALLS, drive, needs_clients
 from test_rest_roles import key_for
 from test_templates import put
@@ -88,6 +88,19 @@ def test_nothing_else__shows_it(api):
     assert name not in control(api.holdfast, '/api/v1/servers').body.decode()
     assert api.holdfast.request('POST', server['path'], {'Content-Type': 'application/json'},
                                 b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}').status == 404
+
+
+def test_imported_session__is_replayed_and_served(holdfast, shop, tmp_path):
+    here, there = (Rest(holdfast({'shop': shop.entry})) for _ in range(2))
+    session, file = recorded(here, LOOKS, template=None), str(tmp_path / 'session.jsonl')
+    assert run(here.holdfast, 'sessions', 'export', session['session_id'], '-o', file).returncode == 0
+    assert run(there.holdfast, 'sessions', 'import', file).returncode == 0
+    imported = there.get('/sessions?status=all').json()['sessions'][0]
+    assert imported['lineage']['kind'] == 'import' and imported['lineage']['session'] == session['id']
+    head, calls, _ = replay(there, imported)
+    assert statuses(calls) == ['same'] * 4 and there.session(head['session_id'])['lineage']['session'] == imported['id']
+    server = serve(there, imported)['servers'][0]
+    assert client_of(there.holdfast, path=server['path']).call(*LOOKS[1]).result['isError'] is True
 
 
 def test_end__by_delete_and_by_time(api):

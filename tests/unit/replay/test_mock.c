@@ -130,6 +130,28 @@ TEST(test_answer__has_no_result_type_and_asks_nothing)
     mock_free(m);
 }
 
+TEST(test_size__is_taken_at_the_limit_and_refused_past_it)
+{
+    static char big[600 * 1024];
+    struct recorded_call c = {.kind = RECORDED_CALL,
+                              .server = STR("shop"),
+                              .method = STR("tools/call"),
+                              .tool = STR("look"),
+                              .outcome = STR("ok"),
+                              .params = {.state = RECORDED_COMPLETE, .bytes = STR("{}")},
+                              .result = {.state = RECORDED_COMPLETE}};
+    struct mock *m = mock_new((size_t)1 << 20);
+    struct error err;
+
+    memset(big, '1', sizeof(big));
+    c.result.bytes = str_n(big, sizeof(big));
+    assert_true(mock_add(m, &c, &err));
+    assert_false(mock_add(m, &c, &err));
+    assert_int_equal(err.code, ERR_TOO_LARGE);
+    assert_non_null(strstr(err.text, "larger than 1 MiB; choose some of their tools"));
+    mock_free(m);
+}
+
 TEST(test_definition__has_the_parameters_of_the_calls)
 {
     static const char *const list[][2] = {
