@@ -289,12 +289,15 @@ def test_stop__ends_the_streams_and_is_not_delayed(hf):
     again.close()
 
 
-def test_nodes__each_event_of_both_comes_once_on_both(holdfast, cluster, stdio_server, opened):
+@pytest.mark.parametrize('with_redis', [False, True] if LONG else [False])
+def test_nodes__each_event_of_both_comes_once_on_both(holdfast, cluster, request, stdio_server, opened, with_redis):
     """A watcher goes from node to node with its position, while both record, and one is killed."""
-    url = cluster.database()
+    env = {'DATABASE_URL': cluster.database()}
+    if with_redis:
+        env['REDIS_URL'] = request.getfixturevalue('shared_redis')
     entry, _ = stdio_server('up', handles='never', share='all')
-    first = holdfast({'up': entry}, env={'DATABASE_URL': url})
-    second = holdfast({'up': entry}, env={'DATABASE_URL': url, **shared_keys(first)})
+    first = holdfast({'up': entry}, env=env)
+    second = holdfast({'up': entry}, env={**env, **shared_keys(first)})
     watchers = [opened(Watcher(first)), opened(Watcher(second, transport=WebSocket)), opened(Watcher(first))]
     loads = [opened(Load(node, 1000 if not LONG else 10000)) for node in (first, second)]
     Rest(first).create(session_id='load')

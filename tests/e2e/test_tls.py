@@ -15,6 +15,7 @@ import pytest
 
 from commands import run
 from harness import Connection, HttpServer, Reply, dump
+from watchers import Sse, WebSocket
 
 NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
 
@@ -247,6 +248,21 @@ def test_listener__streams_events(secure, stdio_server):
         reply = Reply(stream)
     steps = [m['params']['progress'] for m in reply.before]
     assert steps and steps == sorted(steps) and reply.text == '200 steps'
+
+
+@pytest.mark.parametrize('transport', [Sse, WebSocket])
+def test_listener__carries_live_events(secure, stdio_server, transport):
+    entry, _ = stdio_server('up', handles='never', share='all')
+    hf = secure({'up': entry})
+    line = transport(hf, after='0')
+    with hf.client('/mcp/up') as client:
+        client.connect()
+        for _ in range(5):
+            client.call('echo', {'text': 'x' * 2000})
+    found = line.events()
+    kinds = [next(found)['kind'] for _ in range(11)]
+    assert kinds.count('outcome') == 5
+    line.close()
 
 
 def test_listener__serves_many_at_once(secure):

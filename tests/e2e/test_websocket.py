@@ -222,7 +222,7 @@ def test_ends__of_a_websocket_say_why(holdfast):
 
 @pytest.mark.skipif(not LONG, reason='waits for three pings; with --long')
 def test_pings__keep_a_connection_that_answers_and_end_one_that_does_not(hf):
-    alive, dead = WebSocket(hf), WebSocket(hf)
+    alive, dead = WebSocket(hf, types='anchor'), WebSocket(hf, types='anchor')
     assert dead.message()['type'] == 'subscribed'
     began, pings = time.monotonic(), 0
     while True:

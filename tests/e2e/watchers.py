@@ -35,7 +35,7 @@ def connect(hf, over_socket=False, window=None):
     else:
         line = socket.create_connection(('127.0.0.1', hf.port))
     line.settimeout(DEADLINE_S)
-    return line
+    return hf.tls.wrap_socket(line, server_hostname='localhost') if hf.tls and not over_socket else line
 
 
 def target(after=None, **filters):

@@ -27,23 +27,30 @@ static struct metric_cell *open_cell(enum watcher_kind kind)
     return cells[kind];
 }
 
+static struct metric *refused_metric(void)
+{
+    return metric_register(METRIC_COUNTER, "holdfast_event_streams_refused_total",
+                           "Streams of live events that a limit refused.", "limit", 3);
+}
+
 static void count_refused(const char *limit)
 {
-    struct metric *m = metric_register(METRIC_COUNTER, "holdfast_event_streams_refused_total",
-                                       "Streams of live events that a limit refused.", "limit", 3);
     struct str name = str_of(limit);
 
-    metric_add(metric_cell(m, &name, 1), 1);
+    metric_add(metric_cell(refused_metric(), &name, 1), 1);
+}
+
+static struct metric *resyncs_metric(void)
+{
+    return metric_register(METRIC_COUNTER, "holdfast_event_resyncs_total",
+                           "Watchers of live events that were told to resync.", "reason", 3);
 }
 
 void watchers_count_resync(const char *reason)
 {
-    struct metric *m =
-        metric_register(METRIC_COUNTER, "holdfast_event_resyncs_total",
-                        "Watchers of live events that were told to resync.", "reason", 3);
     struct str name = str_of(reason);
 
-    metric_add(metric_cell(m, &name, 1), 1);
+    metric_add(metric_cell(resyncs_metric(), &name, 1), 1);
 }
 
 struct watchers *watchers_new(const struct watchers_config *config)
@@ -56,6 +63,8 @@ struct watchers *watchers_new(const struct watchers_config *config)
     buf_init(&all->text, SIZE_MAX / 4);    /* likewise */
     metric_set(open_cell(WATCHER_SSE), 0);
     metric_set(open_cell(WATCHER_WEBSOCKET), 0);
+    (void)refused_metric();
+    (void)resyncs_metric();
     return all;
 }
 
