@@ -684,6 +684,17 @@ const struct api_member audit_size_members[] = {
     {"oldest_at", "string", NULL, true, "date-time", NULL,
      "Time of the oldest event; after a removal exact to the day."},
     {"newest_at", "string", NULL, true, "date-time", NULL, "Time of the newest event."},
+    {"rules", "object", "AuditRules", true, NULL, NULL, "What is removed (audit.*)."},
+    {"removed_events", "integer", NULL, false, NULL, NULL,
+     "Number of events that were removed. Absent if none was."},
+    {"removed_at", "string", NULL, false, "date-time", NULL, "Time of the last such removal."},
+    {0},
+};
+const struct api_member audit_rules_members[] = {
+    {"keep_seconds", "integer", NULL, false, NULL, NULL,
+     "Age at which events are removed; absent: never."},
+    {"bodies_seconds", "integer", NULL, false, NULL, NULL,
+     "Age at which bodies are removed; absent: with their events."},
     {0},
 };
 const struct api_member audit_database_members[] = {
@@ -700,7 +711,7 @@ const struct api_member audit_disk_members[] = {
      "Of that, what Holdfast keeps free (limits.disk_reserve)."},
     {"days_left", "integer", NULL, false, NULL, NULL,
      "Days until the reserve is reached, if the audit grows on as in the last seven days. Absent "
-     "while it does not grow."},
+     "if it does not grow, or if its rules remove enough."},
     {0},
 };
 const struct api_member audit_stats_members[] = {

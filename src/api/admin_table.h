@@ -43,6 +43,7 @@ extern const struct api_member key_members[], new_key_members[], key_list_member
     account_list_members[], account_login_members[], account_login_list_members[], event_members[],
     event_list_members[], audit_execution_members[], audit_execution_list_members[],
     audit_execution_detail_members[], removed_members[], verify_members[], audit_stats_members[],
-    audit_size_members[], audit_database_members[], audit_disk_members[], system_members[];
+    audit_size_members[], audit_rules_members[], audit_database_members[], audit_disk_members[],
+    system_members[];
 
 #endif

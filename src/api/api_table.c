@@ -494,6 +494,7 @@ const struct api_schema api_own_schemas[] = {
     {"AuditProof", verify_members, "Result of a verification of the chains."},
     {"AuditStats", audit_stats_members, "Sizes of the audit."},
     {"AuditSize", audit_size_members, "What the audit holds of one tenant."},
+    {"AuditRules", audit_rules_members, "What is removed of the audit of a tenant."},
     {"AuditDatabase", audit_database_members, "Size of the database."},
     {"AuditDisk", audit_disk_members, "Room on the disk of the database."},
     {"System", system_members, "State of the program."},

@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "config/config.h"
 #include "front/front.h"
+#include "retention/store/verbs.h"
 
+#include <math.h>
 #include <sys/statvfs.h>
 
 #define MAX_BYTES (64u * 1024 * 1024)
@@ -23,7 +25,11 @@ struct stats_job {
     struct str data_dir;
     int64_t reserve, now_ms;
     bool is_local;
+    const struct config *config; /* of the call, which keeps it */
+    struct removed_row *removed;
+    size_t n_removed;
     double bytes, bytes_a_day; /* of all tenants of the answer */
+    double room_to_grow; /* bytes that the rules allow in the end; INFINITY: no rule ends it */
 };
 
 /* A day at least, so that the first hour of a record does not pass for a day. */
@@ -35,11 +41,66 @@ static double days_of_growth(const struct stats_job *s, const struct audit_size_
     return ms > DAY_MS ? (double)ms / (double)DAY_MS : 1;
 }
 
+/* Bytes of the tenant once it has grown as far as its rules let it, at this growth. */
+static double most_bytes(const struct audit_keep *rules, double event_bytes_a_day,
+                         double body_bytes_a_day)
+{
+    double keep = (double)rules->keep_ms / (double)DAY_MS;
+    double bodies = (double)rules->bodies_ms / (double)DAY_MS;
+
+    if (!rules->keep_ms && (event_bytes_a_day > 0 || !rules->bodies_ms))
+        return INFINITY;
+    if (!rules->bodies_ms || (rules->keep_ms && keep < bodies))
+        bodies = keep;
+    return event_bytes_a_day * keep + body_bytes_a_day * bodies;
+}
+
+static void note_rules(struct stats_job *s, const struct audit_keep *rules,
+                       const struct audit_size_row *row, double days)
+{
+    double most = most_bytes(rules, (double)row->recent_event_bytes / days,
+                             (double)row->recent_body_bytes / days);
+    double bytes = (double)(row->event_bytes + row->body_bytes);
+
+    if (most > bytes)
+        s->room_to_grow += most - bytes;
+}
+
+static void write_rules(struct js_writer *w, const struct audit_keep *rules)
+{
+    js_key(w, STR("rules"));
+    js_object(w);
+    if (rules->keep_ms)
+        js_kv_int(w, "keep_seconds", rules->keep_ms / 1000);
+    if (rules->bodies_ms)
+        js_kv_int(w, "bodies_seconds", rules->bodies_ms / 1000);
+    js_object_end(w);
+}
+
+/* What the checkpoints of the tenant say. */
+static void write_removed(const struct stats_job *s, struct js_writer *w, struct str tenant)
+{
+    int64_t events = 0, last_ms = 0;
+
+    for (size_t i = 0; i < s->n_removed; i++) {
+        const struct removed_row *r = &s->removed[i];
+        if (!str_eq(r->tenant, tenant))
+            continue;
+        events += r->last_seq - r->first_seq + 1;
+        last_ms = r->removed_ms > last_ms ? r->removed_ms : last_ms;
+    }
+    if (!events)
+        return;
+    js_kv_int(w, "removed_events", events);
+    js_kv_time(w, "removed_at", last_ms);
+}
+
 static void write_tenant(struct stats_job *s, struct js_writer *w, const struct audit_size_row *row)
 {
     int64_t bytes = row->event_bytes + row->body_bytes;
     double days = days_of_growth(s, row);
     double bytes_a_day = (double)(row->recent_event_bytes + row->recent_body_bytes) / days;
+    struct audit_keep rules = config_audit_keep(s->config, row->tenant);
 
     s->bytes += (double)bytes;
     s->bytes_a_day += bytes_a_day;
@@ -54,6 +115,9 @@ static void write_tenant(struct stats_job *s, struct js_writer *w, const struct 
     js_kv_int(w, "bytes_per_day", (int64_t)bytes_a_day);
     js_kv_time(w, "oldest_at", row->first_ms);
     js_kv_time(w, "newest_at", row->last_ms);
+    write_rules(w, &rules);
+    write_removed(s, w, row->tenant);
+    note_rules(s, &rules, row, days);
     js_object_end(w);
 }
 
@@ -109,11 +173,13 @@ static void write_disk(struct stats_job *s, struct js_writer *w, const struct da
         return;
     int64_t left = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
     double room = (double)(left - s->reserve + size->free_bytes);
+    double ratio = s->bytes_a_day > 0 ? growth / s->bytes_a_day : 1;
+    bool ends = growth >= 1 && s->room_to_grow * ratio > room;
     js_key(w, STR("disk"));
     js_object(w);
     js_kv_int(w, "free_bytes", left);
     js_kv_int(w, "reserve_bytes", s->reserve);
-    if (growth >= 1)
+    if (ends)
         js_kv_int(w, "days_left", room > 0 ? (int64_t)(room / growth) : 0);
     js_object_end(w);
 }
@@ -126,7 +192,8 @@ static bool run_stats(struct read_job *job, struct store *store)
 
     js_begin(&w, &s->j.out);
     js_object(&w);
-    if (!write_tenants(s, &w, store, &job->err) || !store_database_size(store, &size, &job->err))
+    if (!store_removed(store, 0, s->j.mem, &s->removed, &s->n_removed, &job->err) ||
+        !write_tenants(s, &w, store, &job->err) || !store_database_size(store, &size, &job->err))
         return false;
     js_kv_int(&w, "uncounted", size.uncounted);
     if (s->is_local) {
@@ -158,6 +225,7 @@ void api_get_audit_stats(struct api_call *c)
     }
     s->data_dir = c->sv->data_dir;
     s->reserve = (int64_t)c->config->disk_reserve;
+    s->config = c->config;
     s->now_ms = clock_wall_ms();
     /* The disk lasts as long as all tenants let it. */
     s->is_local = api_is_local(c) && !s->tenant.p;

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 static const struct table_column columns[] = {
-    {"TENANT", 8, false}, {"EVENTS", 0, true},  {"BODIES", 0, true},  {"SIZE", 0, true},
-    {"A DAY", 0, true},   {"OLDEST", 0, false}, {"NEWEST", 0, false},
+    {"TENANT", 8, false}, {"EVENTS", 0, true}, {"BODIES", 0, true},  {"SIZE", 0, true},
+    {"A DAY", 0, true},   {"KEPT", 6, false},  {"OLDEST", 0, false}, {"NEWEST", 0, false},
 };
 
 static int64_t number(const struct js_doc *doc, const struct js_node *object, const char *name)
@@ -45,6 +45,38 @@ static struct str time_text(struct cli *cli, struct str text)
     return arena_dup(cli->mem, str_of(shown));
 }
 
+/* "90d", "36h", "90s" */
+static struct str age_text(int64_t seconds, struct arena *mem)
+{
+    static const struct {
+        int64_t seconds;
+        char unit;
+    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
+    size_t i = 0;
+
+    while (i + 1 < countof(units) && seconds % units[i].seconds)
+        i++;
+    return arena_printf(mem, "%lld%c", (long long)(seconds / units[i].seconds), units[i].unit);
+}
+
+/* "keep 90d, bodies 7d"; empty: nothing is removed. */
+static struct str rules_text(const struct js_doc *doc, const struct js_node *rules,
+                             struct arena *mem)
+{
+    static const struct {
+        const char *member, *word;
+    } parts[] = {{"keep_seconds", "keep"}, {"bodies_seconds", "bodies"}};
+    struct str text = STR("");
+
+    for (size_t i = 0; i < countof(parts); i++) {
+        int64_t seconds = number(doc, rules, parts[i].member);
+        if (seconds)
+            text = arena_printf(mem, "%.*s%s%s %.*s", STR_ARG(text), text.n ? ", " : "",
+                                parts[i].word, STR_ARG(age_text(seconds, mem)));
+    }
+    return text;
+}
+
 static void add_tenant(struct cli *cli, struct table *t, const struct js_doc *doc,
                        const struct js_node *tenant)
 {
@@ -55,6 +87,7 @@ static void add_tenant(struct cli *cli, struct table *t, const struct js_doc *do
     table_add(t, arena_printf(mem, "%lld", (long long)number(doc, tenant, "bodies")));
     table_add(t, size_text(number(doc, tenant, "bytes"), mem));
     table_add(t, size_text(number(doc, tenant, "bytes_per_day"), mem));
+    table_add(t, rules_text(doc, js_get(doc, tenant, STR("rules")), mem));
     table_add(t, time_text(cli, source_text(doc, tenant, "oldest_at", mem)));
     table_add(t, time_text(cli, source_text(doc, tenant, "newest_at", mem)));
 }
@@ -102,7 +135,7 @@ static void print_disk(const struct js_doc *doc, const struct js_node *disk, str
     if (js_get(doc, disk, STR("days_left")))
         buf_addf(out, "at this growth it lasts %lld day%s\n", days, days == 1 ? "" : "s");
     else
-        buf_addstr(out, STR("the record does not grow\n"));
+        buf_addstr(out, STR("it lasts, as the record does not grow beyond it\n"));
 }
 
 void audit_stats_print(struct cli *cli, const struct js_doc *doc, struct buf *out)

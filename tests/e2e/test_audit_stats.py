@@ -8,7 +8,7 @@ import pytest
 
 from commands import control, events, run, run_json
 from harness import wait_for
-from rest import refused
+from rest import Rest, refused
 from test_rest_roles import key_for
 
 
@@ -90,7 +90,7 @@ def test_stats__on_the_terminal_say_how_long_the_disk_lasts(holdfast):
     shown = run(hf, 'audit', 'stats')
     assert shown.returncode == 0, shown
     lines = shown.stdout.splitlines()
-    assert lines[0].split() == ['TENANT', 'EVENTS', 'BODIES', 'SIZE', 'A', 'DAY', 'OLDEST', 'NEWEST']
+    assert lines[0].split() == ['TENANT', 'EVENTS', 'BODIES', 'SIZE', 'A', 'DAY', 'KEPT', 'OLDEST', 'NEWEST']
     assert any(line.startswith('default') for line in lines)
     assert any(line.startswith('database: ') and 'free to be used again' in line for line in lines)
     assert any(line.startswith('disk: ') and 'limits.disk_reserve' in line and 'at this growth it lasts' in line
@@ -131,3 +131,15 @@ def test_stats__of_one_tenant_are_for_its_admins_and_auditors(acme):
     only = stats(hf, '?tenant=rival')
     assert [row['tenant'] for row in only['tenants']] == ['rival'] and 'database' not in only
     assert '_system' in [row['tenant'] for row in stats(hf)['tenants']]
+
+
+def test_stats__say_which_rules_apply_and_that_the_disk_then_lasts(holdfast):
+    hf = holdfast(settings={'audit': {'keep': '90d', 'bodies': '36h'}, 'tenants': {'acme': {'audit': {'keep': '30d'}}}})
+    key_for(Rest(hf), '--tenant', 'acme')
+    make_calls(hf, 3)
+    wait_for(lambda: tenant_of(stats(hf))['events'] >= 6 and tenant_of(stats(hf), 'acme')['events'], 'the events to be folded')
+    assert tenant_of(stats(hf))['rules'] == {'keep_seconds': 90 * 86400, 'bodies_seconds': 36 * 3600}
+    assert tenant_of(stats(hf), 'acme')['rules'] == {'keep_seconds': 30 * 86400, 'bodies_seconds': 36 * 3600}
+    assert 'days_left' not in stats(hf)['disk'] and 'removed_at' not in tenant_of(stats(hf))
+    shown = run(hf, 'audit', 'stats').stdout
+    assert 'keep 90d, bodies 36h' in shown and 'it lasts, as the record does not grow beyond it' in shown, shown
