@@ -62,6 +62,7 @@ struct exec_result {
     struct str outcome;     /* see event_row.outcome */
     struct str error;       /* one sentence, or absent */
     struct str body;        /* the result's original bytes; absent when the call has no result */
+    int64_t tokens;         /* that the server reports with the result; 0: none */
     struct own_secrets own; /* as in exec_request; also redacted from `error` */
     /* Ops committed with the outcome (≤ 5, copied; not with a note).  Their verdicts are in
      * x->ops[0..n).  If the commit fails, only the outcome itself is retried. */

@@ -143,6 +143,7 @@ static void describe_outcome(struct exec *x, const struct exec_result *result)
     e->duration_us = clock_mono_us() - x->began_us;
     e->outcome = cut_text(result->outcome);
     e->error = result->error;
+    e->tokens = result->tokens;
     e->request_len = e->body_len > 0 ? e->body_len : 0;
     e->body_len = -1;
     e->body = STR_NONE;
@@ -479,8 +480,11 @@ static struct note *note_new(struct audit *a, const struct exec_request *what,
     n->own = what->own;
     own_secrets_ref(&n->own);
     n->size = size;
-    n->event = (struct event_row){
-        .at_ms = clock_wall_ms(), .kind = EVENT_NOTE, .parent = what->parent, .body_len = -1};
+    n->event = (struct event_row){.at_ms = clock_wall_ms(),
+                                  .kind = EVENT_NOTE,
+                                  .parent = what->parent,
+                                  .tokens = result->tokens,
+                                  .body_len = -1};
     event_set_texts(&n->event, texts, n->bytes);
     char *to = n->bytes + text_bytes;
     n->event.outcome = copy_to(&to, result->outcome);

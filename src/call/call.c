@@ -12,6 +12,7 @@
 #include "call/level.h"
 #include "crypto/hash.h"
 #include "mcp/method.h"
+#include "mcp/usage.h"
 #include "session/setup.h"
 
 #include <assert.h>
@@ -829,6 +830,7 @@ static void commit_outcome(struct call *c)
     if (c->has_answer) {
         const struct js_node *body = c->answer.error ? c->answer.error : c->answer.result;
         result.body = js_raw(&c->answer.doc, body);
+        result.tokens = mcp_result_tokens(&c->answer.doc, c->answer.result);
     } else {
         result.error = str_of(c->err.text);
     }

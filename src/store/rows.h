@@ -160,7 +160,7 @@ struct event_row {
     struct str outcome;
     struct str error; /* one sentence */
     int64_t duration_us;
-    int64_t tokens;         /* used, as reported; ≥ 0 */
+    int64_t tokens;         /* used, as the client or the server reported; ≥ 0 */
     struct str tool_id;     /* UUID of a tool_configuration, as reported; else absent */
     struct str client;      /* name that the client of an execution gives itself */
     int64_t request_len;    /* on an outcome and a record: bytes of the arguments; 0: unknown */

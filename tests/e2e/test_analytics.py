@@ -2,6 +2,7 @@
 """Analytics: numbers of calls that equal a recount of the events, who may see which, and `holdfast stats`."""
 import collections
 import datetime
+import json
 import math
 import random
 import re
@@ -224,3 +225,17 @@ def test_stats__are_a_table_with_trends_on_a_terminal(holdfast):
                        (['--since', 'soon'], 'duration'), (['extra'], 'flags only')]:
         done = run(hf, 'stats', *args)
         assert done.returncode == 2 and word in done.stderr, done
+
+
+def test_analytics__tokens_are_those_that_servers_report_else_an_estimate(holdfast, scripted):
+    hf = holdfast({'up': scripted('up').entry})
+    client = hf.client('/mcp/up').connect()
+    for result in {'_meta': {'usage': {'total_tokens': 70}}}, {'usage': {'input_tokens': 5, 'output_tokens': 6}}, {}:
+        reply = client.call('script', {'steps': [{'result': json.dumps({'content': [], **result})}]})
+        assert reply.status == 200, reply
+    rows = assert_recount(hf)
+    assert [e.get('tokens', 0) for e in rows] == [70, 11, 0]
+    total = analytics(hf)['total']
+    assert total['tokens'] == 81 and total['tokens_estimated'] == -(-sum(bytes_of(rows[2])) // 4) > 0
+    session, = {e['session_id'] for e in rows}
+    assert control(hf, f'/api/v1/sessions/{session}/details').json()['total_tokens_used'] == 81
