@@ -12,13 +12,20 @@
 
 #define EVERY_MS 60000
 /* Rollups stay a little longer than they can be asked for. */
-#define SPARE_MS (INT64_C(2) * 60 * 60 * 1000)
+#define SPARE_MS (INT64_C(26) * 60 * 60 * 1000) /* a packed row begins a day before its last hour */
+#define DAY_MS (INT64_C(24) * 60 * 60 * 1000)
+/* Hours are packed when late events of their day are rare. */
+#define PACK_AFTER_MS (2 * DAY_MS)
+/* Sets of labels that are packed at once, some milliseconds of work. */
+#define PACK_LABELS 20
 
 struct rollup_ages {
     struct lanes *lanes;
     struct loop_timer *timer;
     struct read_job job;
     bool busy;
+    bool is_packing; /* the job only packs */
+    bool more;       /* there is more to pack */
 };
 
 static bool age_tenant(struct store *store, struct str tenant, int64_t now_ms, struct error *err)
@@ -52,9 +59,38 @@ bool rollup_ages_run(struct store *store, int64_t now_ms, struct error *err)
     return ok;
 }
 
+bool rollup_pack_run(struct store *store, int64_t now_ms, bool *ret_more, struct error *err)
+{
+    int64_t before = (now_ms - PACK_AFTER_MS) / DAY_MS * (DAY_MS / SPAN_MS);
+    struct arena *mem = arena_new(1 << 20);
+    struct str tenant = STR_NONE;
+    bool ok;
+    *ret_more = false;
+    do {
+        ok = store_rollup_tenant(store, tenant, mem, &tenant, err) &&
+             (!tenant.p || store_rollups_pack(store, tenant, before, PACK_LABELS, ret_more, err));
+    } while (ok && tenant.p && !*ret_more);
+    arena_free(mem);
+    return ok;
+}
+
+/* The first job of a round deletes, the others pack. */
 static bool run_round(struct read_job *job, struct store *store)
 {
-    return rollup_ages_run(store, clock_wall_ms(), &job->err);
+    struct rollup_ages *a = container_of(job, struct rollup_ages, job);
+    int64_t now_ms = clock_wall_ms();
+
+    return (a->is_packing || rollup_ages_run(store, now_ms, &job->err)) &&
+           rollup_pack_run(store, now_ms, &a->more, &job->err);
+}
+
+static void on_round(struct read_job *job);
+
+static void begin(struct rollup_ages *a, bool is_packing)
+{
+    a->is_packing = is_packing;
+    a->job = (struct read_job){.run = run_round, .done = on_round};
+    a->busy = lane_maintain(a->lanes, &a->job);
 }
 
 static void on_round(struct read_job *job)
@@ -62,6 +98,8 @@ static void on_round(struct read_job *job)
     struct rollup_ages *a = container_of(job, struct rollup_ages, job);
 
     a->busy = false;
+    if (job->ok && a->more)
+        begin(a, true);
     if (!job->ok)
         log_warn("old rollups of analytics could not be deleted; it is tried again in a minute",
                  LZ("why", job->err.text));
@@ -71,10 +109,8 @@ static void on_timer(void *arg)
 {
     struct rollup_ages *a = arg;
 
-    if (a->busy)
-        return;
-    a->job = (struct read_job){.run = run_round, .done = on_round};
-    a->busy = lane_maintain(a->lanes, &a->job);
+    if (!a->busy)
+        begin(a, false);
 }
 
 struct rollup_ages *rollup_ages_new(struct loop *loop, struct lanes *lanes)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analytics/report.h"
 
+#include "analytics/store/packed.h"
+
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -84,9 +86,9 @@ void report_begin(struct report *r, struct str tenant)
     r->next = (struct rollup_filter){
         .tenant = tenant,
         .step = r->step,
-        .since = r->since,
+        .since = r->step == STEP_1H ? floor_to(r->since, rollup_spans[STEP_1D]) : r->since,
         .until = r->until,
-        .after_span = r->since - 1,
+        .after_span = -1,
         .owner = r->owner,
     };
 }
@@ -148,21 +150,33 @@ static struct str label_of(const struct report *r, const struct rollup_row *row,
     return labels[r->by];
 }
 
-static void add_row(struct report *r, const struct rollup_row *row)
+static void add_span(struct report *r, const struct rollup_row *row, int64_t span,
+                     struct str stored)
 {
     struct cells cells = {0};
 
     /* Cells that cannot be read are as good as missing; the fold tells of them. */
-    if (cells_add_stored(&cells, row->cells, SESSIONS_EXACT))
+    if (cells_add_stored(&cells, stored, SESSIONS_EXACT))
         for (unsigned i = 0; i < COUNTED_OUTCOMES; i++) {
             if (!cells.of[i])
                 continue;
             struct report_group *g = group_of(r, label_of(r, row, i), row->server);
             add(&g->tally, i, cells.of[i]);
-            add(bucket_of(g, row->span), i, cells.of[i]);
+            add(bucket_of(g, span), i, cells.of[i]);
             add(r->total, i, cells.of[i]);
         }
     cells_release(&cells);
+}
+
+static void add_row(struct report *r, const struct rollup_row *row)
+{
+    struct packed p = packed_of(row->span, row->cells);
+    struct str cells;
+    int64_t span;
+
+    while (packed_next(&p, &span, &cells))
+        if (span >= r->since && span < r->until)
+            add_span(r, row, span, cells);
 }
 
 void report_add(struct report *r, const struct rollup_row *rows, size_t n)

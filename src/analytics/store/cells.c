@@ -6,7 +6,7 @@
  *     and the sessions: twice the number of hashes and the hashes, or 1 and the registers, packed in
  *     six bits each
  *
- * Numbers are LEB128 in as few bytes as possible; a hash has six bytes, the highest first. */
+ * Numbers are LEB128 in as few bytes as possible; a hash has five bytes, the highest first. */
 #include "analytics/store/cells.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 
 #define DISTINCT_REGISTERS 128
 #define DISTINCT_ERROR 0.092 /* standard error of the sketch, relative */
-#define DISTINCT_HASH_BYTES 6
+#define DISTINCT_HASH_BYTES 5
 
 struct distinct {
     uint64_t *hashes; /* sorted; on the heap */

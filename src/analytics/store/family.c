@@ -24,6 +24,15 @@ bool store_rollup_tenant(struct store *s, struct str after, struct arena *mem, s
     return true;
 }
 
+bool store_rollups_pack(struct store *s, struct str tenant, int64_t before, unsigned most,
+                        bool *ret_more, struct error *err)
+{
+    return store_call(s,
+                      &(struct store_call){VERB_ROLLUPS_PACK, .tenant = tenant, .number = before,
+                                           .limit = most, .ret = ret_more},
+                      err);
+}
+
 static bool age_is_sound(const struct store_op *op, struct error *err)
 {
     const struct rollup_age *a = op->row;

@@ -2,6 +2,7 @@
 /* Analytics in the memory store.  The caller of an op or of the fold holds the lock; reads take it. */
 #include "analytics/store/family.h"
 #include "analytics/store/impl.h"
+#include "analytics/store/packed.h"
 
 #include <stdlib.h>
 
@@ -59,9 +60,17 @@ static size_t place_of(const struct arrays *a, const struct rollup *row)
     return low;
 }
 
+/* A packed row sorts before that of its first hour. */
+static bool is_packed_at(const struct arrays *a, size_t at, const struct rollup *row)
+{
+    return at < a->n && a->rows[at].row.writer < 0 &&
+           compare(&a->rows[at], row->labels->tenant, row->step, row->span, row->label) == 0;
+}
+
 static struct mem_rollup *find(const struct arrays *a, const struct rollup *row)
 {
     size_t at = place_of(a, row);
+    at += is_packed_at(a, at, row);
     bool found = at < a->n &&
                  compare(&a->rows[at], row->labels->tenant, row->step, row->span, row->label) == 0;
     return found ? &a->rows[at] : NULL;
@@ -95,6 +104,7 @@ static struct mem_rollup *insert(struct memory_store *s, const struct rollup *ro
     struct arrays *a = arrays_of(s);
     const struct counted_labels *l = row->labels;
     size_t at = place_of(a, row);
+    at += is_packed_at(a, at, row);
     a->rows = mem_grow(a->rows, a->n, &a->cap, sizeof(*a->rows));
     memmove(&a->rows[at + 1], &a->rows[at], (a->n - at) * sizeof(*a->rows));
     a->n++;
@@ -140,9 +150,10 @@ static void count_call(struct memory_store *s, const struct counted_call *call)
 static bool matches(const struct mem_rollup *r, const struct rollup_filter *f)
 {
     int after = compare(r, f->tenant, f->step, f->after_span, f->after_label);
+    if (after == 0)
+        after = order(r->row.writer, f->after_writer);
     return str_eq(r->tenant, f->tenant) && (int64_t)r->step == f->step && r->row.span >= f->since &&
-           r->row.span < f->until && (after > 0 || (after == 0 && f->after_writer < 0)) &&
-           (!f->owner.p || str_eq(r->row.owner, f->owner));
+           r->row.span < f->until && after > 0 && (!f->owner.p || str_eq(r->row.owner, f->owner));
 }
 
 static bool page(struct store *store, struct store_call *c, struct error *err unused_arg)
@@ -184,6 +195,65 @@ static bool next_tenant(struct store *store, struct store_call *c, struct error 
     return true;
 }
 
+static bool is_of(const struct mem_rollup *r, struct str tenant, int64_t day, int64_t label)
+{
+    return str_eq(r->tenant, tenant) && r->step == STEP_1H && r->row.label == label &&
+           r->row.span >= day && r->row.span < day + rollup_spans[STEP_1D];
+}
+
+/* All hours of one label, in the place of the first one. */
+static void pack_first(struct arrays *a, const struct mem_rollup *first)
+{
+    struct arena *mem = arena_new(1 << 20);
+    struct packing *p = packing_new(mem);
+    struct mem_rollup packed = *first;
+    struct rollup_row *rows;
+    int64_t day = packed.row.span - packed.row.span % rollup_spans[STEP_1D];
+    size_t kept = 0, at = 0;
+
+    packed.row.span = day;
+    for (size_t i = 0; i < a->n; i++) {
+        struct mem_rollup *r = &a->rows[i];
+        if (!is_of(r, packed.tenant, day, packed.row.label)) {
+            at += compare(r, packed.tenant, STEP_1H, day, packed.row.label) < 0;
+            a->rows[kept++] = *r;
+            continue;
+        }
+        packing_add(p, r->row.label, r->row.span, arena_dup(mem, str_n(r->cells, r->n_cells)));
+        free(r->cells);
+    }
+    packing_end(p, &rows);
+    packed.row.writer = ROLLUP_PACKED;
+    packed.n_cells = rows[0].cells.n;
+    packed.cells = xmalloc(packed.n_cells);
+    memcpy(packed.cells, rows[0].cells.p, packed.n_cells);
+    memmove(&a->rows[at + 1], &a->rows[at], (kept - at) * sizeof(*a->rows));
+    a->rows[at] = packed;
+    a->n = kept + 1;
+    arena_free(mem);
+}
+
+static bool rollups_pack(struct store *store, struct store_call *c, struct error *err unused_arg)
+{
+    struct memory_store *s = mem_of(store);
+    struct arrays *a = arrays_of(s);
+    unsigned left = c->limit;
+
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; left && i < a->n; i++) {
+        const struct mem_rollup *r = &a->rows[i];
+        if (!str_eq(r->tenant, c->tenant) || r->step != STEP_1H || r->row.writer < 0 ||
+            r->row.span >= c->number)
+            continue;
+        pack_first(a, r);
+        left--;
+        i = (size_t)-1; /* the rows have moved */
+    }
+    *(bool *)c->ret = left < c->limit;
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
 static enum verdict rollups_age(struct memory_store *s, const struct store_op *op,
                                 int64_t now_ms unused_arg)
 {
@@ -212,6 +282,7 @@ static const struct mem_op ops[] = {
 static const struct verb_handler verbs[] = {
     {VERB_ROLLUPS_PAGE, page},
     {VERB_ROLLUP_TENANT, next_tenant},
+    {VERB_ROLLUPS_PACK, rollups_pack},
     {0},
 };
 

@@ -3,6 +3,7 @@
  * events, so the folds of several nodes never wait for each other here.  Readers add them up. */
 #include "analytics/store/impl.h"
 
+#include "analytics/store/packed.h"
 #include "store/postgres_impl.h"
 
 enum pg_analytics_statement {
@@ -11,6 +12,8 @@ enum pg_analytics_statement {
     PG_ROLLUPS_PUT,
     PG_ROLLUP_LABELS,
     PG_ROLLUPS_AGE,
+    PG_ROLLUPS_MAY_PACK,
+    PG_ROLLUPS_TAKE,
 };
 
 static const struct sql_text texts[] = {
@@ -18,7 +21,7 @@ static const struct sql_text texts[] = {
      "SELECT k.n, r.cells FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) "
      "WITH ORDINALITY k (tenant_id, step, span, label, n) JOIN mcp.analytics_rollups r "
      "ON r.tenant_id = k.tenant_id AND r.step = k.step::integer AND r.span = k.span::integer "
-     "AND r.label = k.label AND r.writer = $5::bigint::integer"},
+     "AND r.label = k.label AND r.writer = $5::bigint::integer FOR UPDATE OF r"},
     {PG_ROLLUPS_COUNT, "SELECT count(*) FROM mcp.analytics_rollups WHERE tenant_id = $1::text "
                        "AND step = 2 AND span = $2::bigint::integer AND writer = "
                        "$3::bigint::integer"},
@@ -38,6 +41,17 @@ static const struct sql_text texts[] = {
     {PG_ROLLUPS_AGE,
      PG_VERB("hf_rollups_age($1::text, $2::bigint::integer, $3::bigint::integer, $4::bigint)",
              "$5")},
+    /* One node packs at a time. */
+    {PG_ROLLUPS_MAY_PACK, "SELECT pg_try_advisory_xact_lock(hashtextextended('mcp.analytics', 0))"},
+    {PG_ROLLUPS_TAKE,
+     "WITH d AS (SELECT min(span) / 288 * 288 AS day FROM mcp.analytics_rollups WHERE tenant_id = "
+     "$1::text AND step = 1 AND writer >= 0 AND span < $2::bigint), "
+     "l AS (SELECT DISTINCT r.label FROM mcp.analytics_rollups r, d WHERE r.tenant_id = $1 AND "
+     "r.step = 1 AND r.writer >= 0 AND r.span >= d.day AND r.span < d.day + 288 "
+     "ORDER BY r.label LIMIT $3::bigint) "
+     "DELETE FROM mcp.analytics_rollups r USING d, l WHERE r.tenant_id = $1 AND r.step = 1 AND "
+     "r.span >= d.day AND r.span < d.day + 288 AND r.label = l.label "
+     "RETURNING r.label, r.span, r.cells"},
     {0},
 };
 
@@ -174,7 +188,87 @@ static const struct pg_verb ops[] = {
     {0},
 };
 
-static const struct verb_handler verbs[] = {{0}};
+/* Packing. */
+
+static bool may_pack(struct pg_store *s, bool *ret, struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    if (!run(s, PG_ROLLUPS_MAY_PACK, &p, &res, err))
+        return false;
+    struct pg_row r = {.res = res};
+    *ret = pg_get_bool(&r);
+    pq.clear(res);
+    return true;
+}
+
+static bool take_hours(struct pg_store *s, const struct store_call *c, struct packing *packing,
+                       struct arena *mem, struct error *err)
+{
+    struct pg_params p = {0};
+    PGresult *res = NULL;
+    pg_text(&p, c->tenant);
+    pg_int(&p, c->number);
+    pg_int(&p, c->limit);
+    if (!run(s, PG_ROLLUPS_TAKE, &p, &res, err))
+        return false;
+    for (int i = 0; i < pq.ntuples(res); i++) {
+        struct pg_row r = {.res = res, .mem = mem, .row = i};
+        int64_t label = pg_get_int(&r), span = pg_get_int(&r);
+        packing_add(packing, label, span, pg_get_bytes(&r));
+    }
+    pq.clear(res);
+    return true;
+}
+
+static bool put_packed(struct pg_store *s, struct str tenant, struct packing *packing,
+                       bool *ret_any, struct arena *mem, struct error *err)
+{
+    struct rollup_row *rows;
+    size_t n = packing_end(packing, &rows);
+    struct counted_labels labels = {.tenant = tenant};
+    struct rollup *packed = arena_zalloc(mem, (n + 1) * sizeof(*packed));
+    struct rollup **list = arena_zalloc(mem, (n + 1) * sizeof(struct rollup *));
+    struct counting c = {.s = s, .writer = ROLLUP_PACKED};
+    for (size_t i = 0; i < n; i++) {
+        packed[i] = (struct rollup){.labels = &labels,
+                                    .label = rows[i].label,
+                                    .step = STEP_1H,
+                                    .span = rows[i].span,
+                                    .cells = rows[i].cells};
+        list[i] = &packed[i];
+    }
+    *ret_any = n > 0;
+    return n == 0 || save(&c, list, n, mem, err);
+}
+
+static bool pack_day(struct pg_store *s, struct store_call *c, struct arena *mem, struct error *err)
+{
+    struct packing *packing = packing_new(mem);
+    bool may = false;
+    return may_pack(s, &may, err) &&
+           (!may || (take_hours(s, c, packing, mem, err) &&
+                     put_packed(s, c->tenant, packing, c->ret, mem, err)));
+}
+
+static bool rollups_pack(struct store *store, struct store_call *c, struct error *err)
+{
+    struct pg_store *s = pg_of(store);
+    *(bool *)c->ret = false;
+    if (!pg_ready(s, err) || !pg_exec_text(s, "BEGIN", "beginning", NULL, err))
+        return false;
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    bool ok = pack_day(s, c, mem, err) && pg_exec_text(s, "COMMIT", "packing", NULL, err);
+    arena_free(mem);
+    if (!ok)
+        pg_rollback(s);
+    return ok;
+}
+
+static const struct verb_handler verbs[] = {
+    {VERB_ROLLUPS_PACK, rollups_pack},
+    {0},
+};
 
 const struct postgres_family analytics_postgres = {
     .texts = texts, .ops = ops, .verbs = verbs, .count = count_calls};

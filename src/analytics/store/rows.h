@@ -24,10 +24,11 @@ struct rollup_row {
     int64_t span;          /* beginning */
     int64_t label, writer; /* with span, the key within a tenant and step */
     struct str server, tool, client, owner, era, carrier;
-    struct str cells; /* analytics/store/cells.h */
+    struct str cells; /* analytics/store/cells.h; with the writer ROLLUP_PACKED: packed.h */
 };
+#define ROLLUP_PACKED (-1)
 
-/* Rollups of one tenant and step. */
+/* Rollups of one tenant and step.  Hours may be packed, so `since` is the beginning of a day there. */
 struct rollup_filter {
     struct str tenant;
     int64_t step;

@@ -8,7 +8,8 @@
 
 #define ANALYTICS_VERBS(X)                                                                         \
     X(ROLLUPS_PAGE, rollups_page, PAGE)                                                            \
-    X(ROLLUP_TENANT, rollup_tenant, ROW)
+    X(ROLLUP_TENANT, rollup_tenant, ROW)                                                           \
+    X(ROLLUPS_PACK, rollups_pack, OTHER)
 
 enum analytics_verb {
     ANALYTICS_VERBS_BEFORE = VERB_FAMILY + 40 - 1,
@@ -23,5 +24,10 @@ must_check bool store_rollups_page(struct store *s, const struct rollup_filter *
 /* The first tenant after `after` that has rollups; absent: there is none. */
 must_check bool store_rollup_tenant(struct store *s, struct str after, struct arena *mem,
                                     struct str *ret, struct error *err);
+/* Packs the hours of one past day that ended before the span `before` (the beginning of a day), for at
+ * most `most` sets of labels, in one transaction.  *ret_more: there are others.  SQLite packs nothing.
+ * Runs on the write connection. */
+must_check bool store_rollups_pack(struct store *s, struct str tenant, int64_t before,
+                                   unsigned most, bool *ret_more, struct error *err);
 
 #endif

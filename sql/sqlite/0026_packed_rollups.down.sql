@@ -1,0 +1,2 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Back to 0025.  There is nothing to take back.
