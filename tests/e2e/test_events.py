@@ -9,6 +9,7 @@ from harness import LONG, Connection, wait_for
 from keys import create, revoke
 from postgres import shared_keys
 from rest import Rest, refused
+from test_ages import DAY, Slept
 from watchers import Load, Refused, Sse, Watcher, WebSocket, assert_same, call, ids_of, metric, target
 
 BOTH = pytest.mark.parametrize('transport', [Sse, WebSocket])
@@ -269,6 +270,27 @@ def test_slow__a_client_that_stops_reading_costs_one_window_and_is_told_to_resyn
         one.wait(whole[-1], 120)  # idle: on its next connection
         assert_same(one.ids, whole)
     assert idle.connections > 1
+
+
+def test_removed__events_are_told_of_and_the_stream_goes_on(holdfast, stdio_server, tmp_path):
+    slept = Slept(tmp_path)
+    entry, _ = stdio_server('up', handles='never', share='all')
+    hf = holdfast({'up': entry}, {'audit': {'keep': '10d'}}, env=slept.env)
+    call(hf, 10)
+    known = ids_of(hf)
+    slept.set(11 * DAY)
+    hf.restart(kill=False)
+    wait_for(lambda: known[5] not in ids_of(hf), 'the removal')
+    call(hf)
+    line = Sse(hf, last=known[2])
+    steps = ((kind, data) for _, kind, data in line.steps() if kind != 'position')
+    kind, notice = next(steps)
+    assert kind == 'resync' and notice['reason'] == 'removed' and notice['ends'] is False, notice
+    left = [one for one in ids_of(hf) if int(one.split('.')[0]) > 1 or int(one.split('.')[1]) > int(known[2].split('.')[1])]
+    assert [next(steps)[1]['id'] for _ in left] == left
+    call(hf)
+    assert next(steps)[1]['kind'] == 'intent'
+    line.close()
 
 
 def test_stop__ends_the_streams_and_is_not_delayed(hf):
