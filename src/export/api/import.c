@@ -96,12 +96,14 @@ static void importing_free(struct importing *i)
     free(i);
 }
 
+/* `err` may be that of a job in `i`. */
 static void refuse(struct importing *i, const struct error *err)
 {
+    const struct error why = *err;
     struct api_call *c = i->call;
 
     importing_free(i);
-    api_refuse(c, err->code, "%s", err->text);
+    api_refuse(c, why.code, "%s", why.text);
 }
 
 static void fail(struct importing *i, enum err_code code, const char *text)
