@@ -12,7 +12,7 @@ from harness import BINARY, wait_for
 from scripted import Background, get, open_gate
 
 NAMES = ('script', 'echo', 'counter')
-OURS = ['session__context_get', 'session__context_update']
+OURS = [f'session__{tool}' for tool in ('context_get', 'context_update', 'share', 'join', 'fork')]
 ALL = {'tools': {'listChanged': True}, 'prompts': {'listChanged': True},
        'resources': {'listChanged': True, 'subscribe': True}, 'completions': {}, 'logging': {}}
 

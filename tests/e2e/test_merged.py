@@ -26,7 +26,7 @@ BETA = {
 REGION = {'name': 'region', 'inputSchema': {'type': 'object', 'properties': {
     'where': {'type': 'string', 'x-mcp-header': 'Region'}, 'n': {'type': 'integer', 'x-mcp-header': 'Count'}}}}
 ORDER = ('zeta', 'alpha', 'beta', 'new')
-OURS = ['session__context_get', 'session__context_update']  # of the built-in server, after all others
+OURS = [f'session__{tool}' for tool in ('context_get', 'context_update', 'share', 'join', 'fork')]  # of the built-in server, after all others
 
 
 @pytest.fixture(scope='module')
@@ -201,14 +201,14 @@ def test_ids_of_the_client__come_back_with_their_type(client):
 
 @pytest.fixture(scope='module')
 def crowd(tmp_path_factory):
-    """Exactly 1,000 tools with our own two, exactly 1,001 resources, and prompts of two servers across the border of a page."""
+    """Exactly 1,000 tools with our own five, exactly 1,001 resources, and prompts of two servers across the border of a page."""
     folder = tmp_path_factory.mktemp('crowd')
     tools = [{'name': f't{n}', 'inputSchema': {'type': 'object'}} for n in range(496)]
     resources = [{'uri': f'r://{n}', 'name': str(n)} for n in range(600)]
     servers = {
         'one': Script(folder, 'one', http=True, shape={'tools': tools, 'resources': resources, 'page': 300,
                                                        'prompts': [{'name': f'p{n}'} for n in range(1001)]}),
-        'two': Script(folder, 'two', http=True, shape={'tools': tools, 'resources': [
+        'two': Script(folder, 'two', http=True, shape={'tools': tools[:-3], 'resources': [
             *resources[:50], *({'uri': f's://{n}', 'name': str(n)} for n in range(401))],
             'prompts': [{'name': f'p{n}'} for n in range(1000)]}),
     }
