@@ -186,7 +186,8 @@ void call_op(struct docs_call *c, struct store_op op)
         if (c->n_ops)
             memcpy(c->ops, old, c->n_ops * sizeof(*old));
     }
-    op.who = c->who;
+    if (!op.who)
+        op.who = c->who;
     c->ops[c->n_ops++] = op;
 }
 

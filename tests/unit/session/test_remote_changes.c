@@ -446,3 +446,18 @@ TEST(test_change_poller__every_listener_gets_every_change_once_from_one_query)
     assert_int_equal(r.store.asked, 1);
     rig_stop(&r);
 }
+
+TEST(test_remote_changes__a_carrier_that_was_bound_elsewhere_is_looked_up_and_others_are_not)
+{
+    struct rig r = {.wanted = 1};
+    rig_start(&r, 0);
+    const struct principal who = {.tenant = STR("default"), .owner = STR("user:1")};
+    struct session *gone = resident(&r, "default", "user:1");
+    assert_false(sessions_may_be_bound(r.sessions, &who, STR("derived"), STR("cursor")));
+    ends(&r, 1, CHANGE_CARRIER_BOUND, STR("default"), STR("637572736f72 64657269766564 user:1"));
+    ends(&r, 2, CHANGE_SESSION_ENDED, STR("default"), gone->id);
+    loop_run(r.loop);
+    assert_true(sessions_may_be_bound(r.sessions, &who, STR("derived"), STR("cursor")));
+    session_unref(gone);
+    rig_stop(&r);
+}
