@@ -73,7 +73,8 @@ static void file_send(struct sink_out *out, const struct sink_batch *b)
 {
     struct file_out *o = container_of(out, struct file_out, out);
 
-    buf_reset(&o->lines);
+    buf_release(&o->lines);
+    buf_init(&o->lines, SIZE_MAX);
     buf_addstr(&o->lines, buf_str(&b->bytes));
     o->job = (struct worker_job){.run = run, .done = on_written};
     o->is_running = worker_submit(o->config.files, &o->job);

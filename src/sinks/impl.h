@@ -64,6 +64,7 @@ void sink_flush(struct sink *s);
 int64_t sink_lag_ms(const struct sink *s);
 
 /* lease.c */
+int64_t sink_lease_ms(void);
 /* Asks for the lease; then sink_begin() or nothing follows. */
 void sink_take(struct sink *s);
 /* Saves how far the sink is, and prolongs the lease.  sink_lose() may follow. */
@@ -73,6 +74,7 @@ void sink_release(struct sink *s);
 void sink_forget_job(struct sink *s); /* its end touches the sink no more */
 /* sink.c, called by lease.c: */
 void sink_begin(struct sink *s, struct str position); /* absent: none is stored */
-void sink_lose(struct sink *s);                       /* another process sends now */
+/* Another process sends now, or may. */
+void sink_lose(struct sink *s, const char *why);
 
 #endif

@@ -2,6 +2,7 @@
 /* The store's side of a sink: its lease and its position.  A job is on the heap and outlives a sink
  * that is freed meanwhile. */
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log_quiet.h"
 #include "sinks/impl.h"
 #include "sinks/store/ops.h"
@@ -9,6 +10,11 @@
 #include "store/lanes.h"
 
 #include <stdlib.h>
+
+int64_t sink_lease_ms(void)
+{
+    return fault_hits("sinks.lease") ? SINK_LEASE_MS / 5 : SINK_LEASE_MS;
+}
 
 struct sink_job {
     struct sink *sink; /* NULL: it is gone */
@@ -125,7 +131,7 @@ static void on_taken(struct write_job *write)
         log_failure(job, &write->err);
     } else if (s && job->op.verdict == VERDICT_OK) {
         s->is_taken = true;
-        s->lease_until_ms = job->begun_ms + SINK_LEASE_MS;
+        s->lease_until_ms = job->begun_ms + sink_lease_ms();
         load(s);
     } else if (s) {
         s->state = SINK_STANDBY;
@@ -135,7 +141,7 @@ static void on_taken(struct write_job *write)
 
 void sink_take(struct sink *s)
 {
-    struct sink_job *job = job_new(s, SINK_LEASE_MS);
+    struct sink_job *job = job_new(s, sink_lease_ms());
 
     job->op = op_sink_take(&job->claim);
     job->write.done = on_taken;
@@ -159,11 +165,11 @@ static void on_saved(struct write_job *write)
         log_failure(job, &write->err);
         s->is_saved = false;
     } else if (s && job->op.verdict == VERDICT_OK) {
-        s->lease_until_ms = job->begun_ms + SINK_LEASE_MS;
+        s->lease_until_ms = job->begun_ms + sink_lease_ms();
         if (!s->is_saved)
             sink_save(s);
     } else if (s) {
-        sink_lose(s);
+        sink_lose(s, "it took the sink");
     }
     job_free(job);
 }
@@ -174,7 +180,7 @@ void sink_save(struct sink *s)
         s->is_saved = false;
         return;
     }
-    struct sink_job *job = job_new(s, SINK_LEASE_MS);
+    struct sink_job *job = job_new(s, sink_lease_ms());
     set_position(s, job);
     job->op = op_sink_save(&job->claim);
     job->write.done = on_saved;

@@ -19,8 +19,6 @@
 #include <stdlib.h>
 
 #define LINGER_MS 100   /* events gather this long */
-#define RENEW_MS 5000   /* a third of the lease */
-#define ASK_MS 3000     /* between attempts to take the lease */
 #define REMAKE_MS 30000 /* between attempts to make a way out */
 
 /* The state, for people. */
@@ -64,6 +62,10 @@ static void batch_empty(struct sink *s)
     struct buf bytes = s->batch.bytes;
 
     buf_reset(&bytes);
+    if (bytes.cap > 4 * SINK_BATCH_BYTES) { /* large bodies are rare */
+        buf_release(&bytes);
+        buf_init(&bytes, SIZE_MAX);
+    }
     s->is_sealed = false;
     s->batch = (struct sink_batch){.bytes = bytes};
 }
@@ -316,7 +318,7 @@ static void ask(struct sink *s)
 
     if (s->job || now_ms < s->ask_ms)
         return;
-    s->ask_ms = now_ms + ASK_MS;
+    s->ask_ms = now_ms + sink_lease_ms() / 5;
     if (s->out || make_out(s))
         sink_take(s);
     else
@@ -358,9 +360,9 @@ static void halt(struct sink *s)
     batch_empty(s);
 }
 
-void sink_lose(struct sink *s)
+void sink_lose(struct sink *s, const char *why)
 {
-    log_info("another process sends to the sink now", LS("sink", s->name));
+    log_info("another process may send to the sink now", LS("sink", s->name), LZ("why", why));
     halt(s);
     sink_forget_job(s);
     s->state = SINK_STANDBY;
@@ -395,13 +397,13 @@ void sink_tick(struct sink *s)
         return;
     }
     if (s->home->config.is_shared && now_ms >= s->lease_until_ms) {
-        sink_lose(s); /* the store did not answer for the whole lease */
+        sink_lose(s, "the lease could not be prolonged in time");
         return;
     }
     follow_reader(s);
     if (!s->has_done) /* the reader looks for it */
         loop_timer_start(s->home->tick, 50, 1000);
-    if (s->lease_until_ms - now_ms <= SINK_LEASE_MS - RENEW_MS && !s->job &&
+    if (s->lease_until_ms - now_ms <= sink_lease_ms() * 2 / 3 && !s->job &&
         (s->home->config.is_shared || !s->is_saved))
         sink_save(s);
 }

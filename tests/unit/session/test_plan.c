@@ -299,3 +299,36 @@ TEST(test_session_plan__ends_a_session_that_is_known_by_its_row)
     session_unref(s);
     world_release(&w);
 }
+
+/* From here on: what a template gives a session. */
+
+TEST(test_plan__of_a_template_writes_the_context_once_and_keeps_the_lifetime)
+{
+    struct world w;
+    struct context_row *context = NULL;
+    world_init(&w);
+    struct session *s = new_session(&w, "one", false), *late = new_session(&w, NULL, true);
+    struct session_plan p = plan_for(s), again = plan_for(s), promotes = plan_for(late);
+
+    session_begin_with(s, HOUR_MS / 2, STR("{\"a\":1}"), STR("{\"team\":\"b\"}"));
+    session_begin_with(late, 2 * HOUR_MS, STR_NONE, STR_NONE);
+    assert_null(late->first);
+    write_ops(&w, &p);
+    struct store_op second[SESSION_PLAN_OPS];
+    size_t n = session_plan_ops(&again, w.mem, second); /* planned before the first was committed */
+    assert_int_equal(session_plan_committed(&p, w.ops, w.n, true), VERDICT_OK);
+    assert_null(s->first);
+    assert_true(store_write(w.store, second, n, &w.err));
+    assert_int_equal(session_plan_committed(&again, second, n, true), VERDICT_OK);
+    struct session_row *row = row_of(&w, s);
+    assert_int_equal(row->ttl_ms, HOUR_MS / 2);
+    assert_int_equal(row->expires_ms, row->created_ms + HOUR_MS / 2);
+    assert_true(store_context_get(w.store, &alice, row->context_id, w.mem, &context, &w.err));
+    assert_str(context->document, "{\"a\":1}");
+    promotes.promotes = true;
+    assert_int_equal(commit(&w, &promotes), VERDICT_OK);
+    assert_int_equal(row_of(&w, late)->expires_ms, late->created_ms + 2 * HOUR_MS);
+    session_unref(s);
+    session_unref(late);
+    world_release(&w);
+}

@@ -51,6 +51,39 @@ TEST(test_setup_new__owns_its_texts)
     assert_null(session_setup_new(STR("nothing")));
 }
 
+TEST(test_setup__has_credentials_by_the_names_of_secrets)
+{
+    static const char text[] = "{\"template\":\"a@1\",\"credentials\":{\"github\":\"${secret:GH}\","
+                               "\"jira \\\"x\\\"\":\"${secret:J.1_-}\"}}";
+    static const char *const wrong[] = {
+        "{\"credentials\":{\"a\":\"plain\"}}",
+        "{\"credentials\":{\"a\":\"${secret:}\"}}",
+        "{\"credentials\":{\"a\":\"${secret:A}x\"}}",
+        "{\"credentials\":{\"a\":\"x${secret:A}\"}}",
+        "{\"credentials\":{\"a\":\"${input:A}\"}}",
+        "{\"credentials\":{\"\":\"${secret:A}\"}}",
+        "{\"credentials\":{\"a\":1}}",
+        "{\"credentials\":[]}",
+    };
+    struct session_setup s, *own;
+
+    mem = arena_new(1 << 20);
+    s = parsed(text);
+    assert_int_equal(s.n_credentials, 2);
+    assert_str(session_setup_secret(&s, STR("github")), "GH");
+    assert_str(session_setup_secret(&s, STR("jira \"x\"")), "J.1_-");
+    assert_null(session_setup_secret(&s, STR("GitHub")).p);
+    assert_str(session_setup_write(&s, mem), text);
+    own = session_setup_new(STR(text));
+    arena_free(mem);
+    assert_str(session_setup_secret(own, STR("github")), "GH");
+    session_setup_free(own);
+    mem = arena_new(1 << 20);
+    for (size_t i = 0; i < countof(wrong); i++)
+        assert_false(session_setup_parse(str_of(wrong[i]), mem, &s));
+    arena_free(mem);
+}
+
 TEST(test_setup_audit_mode__is_complete_where_a_server_is_redacted_and_never_less_than_the_server)
 {
     static const struct {
