@@ -222,3 +222,14 @@ struct str session_setup_write(const struct session_setup *s, struct arena *mem)
     buf_release(&out);
     return text;
 }
+
+struct str session_setup_for_copy(struct str json, struct arena *mem)
+{
+    struct session_setup s;
+
+    if (!session_setup_parse(json, mem, &s))
+        return STR_NONE;
+    s.is_told = false;
+    s.n_credentials = 0;
+    return session_setup_write(&s, mem);
+}

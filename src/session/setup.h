@@ -49,6 +49,10 @@ void session_setup_free(const struct session_setup *s); /* NULL is fine */
 /* In mem; absent when the set-up says nothing. */
 struct str session_setup_write(const struct session_setup *s, struct arena *mem);
 
+/* What another session may take over, with a client that was told nothing: all but the credentials.
+ * In mem. */
+struct str session_setup_for_copy(struct str json, struct arena *mem);
+
 /* A change by an administrator. */
 struct session_setup_change {
     struct session_setup to; /* audit, audit_body and limits alone */

@@ -74,7 +74,7 @@ TEST(test_setup__has_credentials_by_the_names_of_secrets)
     assert_str(session_setup_secret(&s, STR("jira \"x\"")), "J.1_-");
     assert_null(session_setup_secret(&s, STR("GitHub")).p);
     assert_str(session_setup_write(&s, mem), text);
-    own = session_setup_new(STR(text));
+    own = session_setup_new(str_of(text));
     arena_free(mem);
     assert_str(session_setup_secret(own, STR("github")), "GH");
     session_setup_free(own);
