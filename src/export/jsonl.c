@@ -147,17 +147,6 @@ static void kv_json(struct js_writer *w, const char *name, struct str json, stru
 }
 
 /* Whether a client was told of a complete record is between that client and this Holdfast. */
-static struct str setup_of(const struct session_row *row, struct arena *mem)
-{
-    struct session_setup setup;
-
-    if (!row->setup.n || !session_setup_parse(row->setup, mem, &setup))
-        return STR_NONE;
-    setup.is_told = false;
-    setup.n_credentials = 0; /* another Holdfast has other secrets */
-    return session_setup_write(&setup, mem);
-}
-
 static void write_session(struct js_writer *w, const struct export_session *s, struct arena *mem)
 {
     const struct session_row *row = s->row;
@@ -181,7 +170,7 @@ static void write_session(struct js_writer *w, const struct export_session *s, s
     js_kv_bool(w, "initialized", row->initialized);
     js_kv_string(w, "core_session_id", row->core_session_id);
     kv_json(w, "connection_metadata", row->connection_metadata, mem);
-    js_kv_raw(w, "setup", setup_of(row, mem));
+    js_kv_raw(w, "setup", session_setup_for_copy(row->setup, mem));
     write_toolsets(w, row->toolsets);
     kv_json(w, "lineage", row->lineage, mem);
     js_kv_time(w, "created_at", o.created_ms);

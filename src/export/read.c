@@ -173,9 +173,7 @@ static bool read_setup(struct reading *g, const struct js_node *session)
         return true;
     if (!session_setup_parse(a->setup, g->mem, &setup))
         return refuse(g, "has a \"setup\" that this version of Holdfast does not know");
-    setup.is_told = false;   /* the clients here are others */
-    setup.n_credentials = 0; /* a file lends no secrets of this Holdfast */
-    a->setup = session_setup_write(&setup, g->mem);
+    a->setup = session_setup_for_copy(a->setup, g->mem);
     return true;
 }
 

@@ -9,6 +9,7 @@
 #include "session/lineage.h"
 #include "session/registry.h"
 #include "session/resident.h"
+#include "session/setup.h"
 #include "session/token.h"
 
 struct forking {
@@ -58,7 +59,7 @@ static void fill_row(struct sharing_call *c)
         .initialized = true,
         .counted = true,
         .carrier = STR("rest"),
-        .setup = from->setup,
+        .setup = session_setup_for_copy(from->setup, c->mem),
         .toolsets = from->toolsets,
         .lineage = lineage_write(LINEAGE_FORK, from->id, STR_NONE, c->mem),
         .created_ms = now,

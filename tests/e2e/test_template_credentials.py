@@ -140,3 +140,20 @@ def test_tenants__name_only_their_own(place):
     session = admin.create(template='a')
     assert session['setup']['credentials'] == {'github': '${secret:ACME}'}
     wait_for(lambda: admin.session(session['session_id']) == session, 'the session')
+
+
+def test_copies__are_lent_nothing(place):
+    api, web, _ = place
+    set_secret(api, CANARY)
+    template(api, {**REFERENCE, 'limits': {'calls': 7}})
+    session = api.create(template='desk')['session_id']
+    fork = api.post(f'/sessions/{session}/fork')
+    assert fork.status == 201, fork
+    copy = api.session(fork.json()['session_id'])
+    assert copy['setup'] == {'template': 'desk@1', 'limits': {'calls': 7}}
+    before = len(sent(web))
+    client = api.holdfast.client('/mcp/web', modern=True)
+    assert client.call('echo', {'text': 'x'}, meta={'session_id': copy['session_id']}).text == 'x'
+    assert f'Bearer {CANARY}' not in sent(web)[before:]
+    exported = api.get(f'/sessions/{session}/export?format=jsonl')
+    assert exported.status == 200 and '"calls":7' in exported.body.decode() and 'secret:GH' not in exported.body.decode()
