@@ -284,7 +284,15 @@ void session_join_run(struct builtin_call *call)
                      true);
         return;
     }
+    struct str former = text_of(call, "former_owner");
     struct share_call *c = begin(call, on_joined);
+    while (former.p && share_former_names[c->sharing.former] &&
+           !str_eq(former, str_of(share_former_names[c->sharing.former])))
+        c->sharing.former++;
+    if (!share_former_names[c->sharing.former]) {
+        builtin_text(call, STR("\"former_owner\" is nothing, read or use."), true);
+        return;
+    }
     c->sharing.code = code.n ? code : STR_NONE;
     c->sharing.name = session;
     c->sharing.by_id = false;

@@ -14,6 +14,9 @@
 const char *const share_may_names[] = {
     [SHARE_READ] = "read", [SHARE_USE] = "use", [SHARE_HAND_OVER] = "hand_over", NULL};
 
+const char *const share_former_names[] = {
+    [FORMER_NOTHING] = "nothing", [FORMER_READ] = "read", [FORMER_USE] = "use", NULL};
+
 struct sharing *sharing_new(const struct sharing_config *config)
 {
     struct sharing *s = xcalloc(1, sizeof(*s));

@@ -28,7 +28,8 @@
 #define SHARE_CODE_MS_MAX (INT64_C(24) * 3600 * 1000)
 #define SHARE_GRANTEE_MAX 200
 
-extern const char *const share_may_names[]; /* NULL-terminated; by enum share_may */
+extern const char *const share_may_names[];    /* NULL-terminated; by enum share_may */
+extern const char *const share_former_names[]; /* likewise; by sharing_call.former */
 
 struct registry;
 struct sessions;
@@ -65,7 +66,9 @@ struct sharing_call {
     struct str code;
     struct str client;               /* the name that the client gives itself; absent: none */
     struct str carrier, carrier_key; /* to bind to the session; absent: none */
-    int64_t life_ms, max_counted;    /* sharing_fork: of new sessions of the tenant */
+    /* When the session is handed over: what its former owner may do from then on. */
+    enum { FORMER_NOTHING, FORMER_READ, FORMER_USE } former;
+    int64_t life_ms, max_counted; /* sharing_fork: of new sessions of the tenant */
     void (*done)(struct sharing_call *c);
     void *user;
 
@@ -89,9 +92,11 @@ struct sharing_call {
     struct share_row *found;
     struct share_join join;
     struct event_row event;
-    struct store_op ops[3];
-    struct session_row bare; /* of a session that is handed over */
-    struct forking *fork;    /* sharing_fork */
+    struct store_op ops[4];
+    struct session_row bare;     /* of a session that is handed over */
+    struct share_row for_former; /* … and the share of its former owner */
+    char former_id[UUID_TEXT];
+    struct forking *fork; /* sharing_fork */
     char id[UUID_TEXT];
 };
 

@@ -222,10 +222,12 @@ static void join(struct sharing_call *c)
         .carrier_key = c->carrier_key,
     };
     sharing_note(c, hands_over(c) ? "session/hand_over" : "session/join", "ok",
-                 arena_printf(c->mem, "share %.*s by %.*s, may %s%s%.*s", STR_ARG(c->share.id),
-                              STR_ARG(c->who->owner), share_may_names[c->share.may],
-                              hands_over(c) ? ", from " : "",
-                              STR_ARG(hands_over(c) ? c->row->owner : STR(""))));
+                 hands_over(c)
+                     ? arena_printf(c->mem, "share %.*s by %.*s, from %.*s, who keeps %s",
+                                    STR_ARG(c->share.id), STR_ARG(c->who->owner),
+                                    STR_ARG(c->row->owner), share_former_names[c->former])
+                     : arena_printf(c->mem, "share %.*s by %.*s, may %s", STR_ARG(c->share.id),
+                                    STR_ARG(c->who->owner), share_may_names[c->share.may]));
     c->ops[0] = op_share_join(c->who, &c->join);
     c->ops[0].required = true;
     size_t n = 1;
@@ -236,6 +238,17 @@ static void join(struct sharing_call *c)
                                         .who = c->who,
                                         .session = &c->bare,
                                         .fields = FIELD_SEALED_AUTH};
+    }
+    if (hands_over(c) && c->former) { /* the new owner shares it back */
+        random_uuid7(c->former_id);
+        c->for_former = (struct share_row){
+            .id = str_of(c->former_id),
+            .session_id = c->share.session_id,
+            .grantee = c->row->owner,
+            .may = c->former == FORMER_READ ? SHARE_READ : SHARE_USE,
+            .created_ms = c->join.at_ms,
+        };
+        c->ops[n++] = op_share_create(c->who, &c->for_former);
     }
     c->ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .who = c->who, .event = &c->event};
     sharing_write(c, n, on_joined);

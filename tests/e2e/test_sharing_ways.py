@@ -102,3 +102,22 @@ def test_sharing_ways__documents_that_were_read_count_for_who_shares_and_in_a_fo
     reply = ann.call('docs__edit', {'file_path': 'Lens/B.md', 'old_string': '3', 'new_string': 'x', 'session_id': fresh})
     assert reply.result['isError'] and 'must read' in reply.text, reply
 
+
+
+@pytest.mark.parametrize('kept', ['nothing', 'read', 'use'])
+def test_sharing_ways__the_former_owner_keeps_what_the_new_one_says(world, kept):
+    session = world.session('ann')
+    ann, bob = world.client('ann', 'modern'), world.client('bob')
+    assert counted(ann, session) == 1
+    code = world.share('ann', session, may='hand_over')['code']
+    reply = bob.call('session__join', {'code': code, 'former_owner': kept})
+    assert not reply.result.get('isError') and counted(bob) == 2, reply
+    status = world.rest('ann').get(f'/sessions/{session}').status
+    assert status == (404 if kept == 'nothing' else 200)
+    if kept == 'use':
+        assert counted(ann, session) == 3
+    elif kept == 'read':
+        says(call(ann, 'up__counter', session=session), 'reading')
+    shares = world.rest('bob').get(f'/sessions/{session}/shares').json()['shares']
+    assert [s['may'] for s in shares if s['status'] == 'live'] == ['hand_over', *([kept] if kept != 'nothing' else [])]
+    assert world.events('session/hand_over')[0]['error'].endswith('who keeps ' + kept)

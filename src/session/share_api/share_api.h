@@ -16,6 +16,7 @@ struct share_body {
 struct join_body {
     struct str code, session; /* the code counts if both are sent */
     struct str client_name;
+    int former_owner; /* sharing_call.former */
 };
 extern const struct api_body body_share, body_join;
 

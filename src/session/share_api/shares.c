@@ -246,5 +246,6 @@ void api_join_session(struct api_call *c)
     s->name = body.session;
     s->code = body.code;
     s->client = body.client_name;
+    s->former = body.former_owner;
     sharing_join(c->sv->sharing, s);
 }

@@ -106,6 +106,12 @@ static const struct js_field join_fields[] = {
           "handed over makes "
           "the caller its owner."),
     FIELD("client_name", client_name, 255, "Name of the client that joins, for people."),
+    {.name = "former_owner",
+     .kind = JS_BIND_ENUM,
+     .names = share_former_names,
+     .offset = offsetof(struct join_body, former_owner),
+     .default_text = "nothing",
+     .help = "When the session is handed over: what its former owner may do from then on."},
     {0},
 };
 const struct api_body body_join = {.name = "SessionJoin", .fields = join_fields};
