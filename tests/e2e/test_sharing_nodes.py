@@ -3,7 +3,7 @@
 import pytest
 
 import keys
-from harness import Client
+from harness import LONG, Client
 from postgres import shared_keys
 from rest import Rest, refused
 from test_sharing import call, joined, says
@@ -12,12 +12,11 @@ NAMES = ('ann', 'bob', 'eve')
 
 
 class Fleet:
-    def __init__(self, holdfast, cluster, stdio_server):
+    def __init__(self, holdfast, stdio_server, env):
         self.entry, _ = stdio_server('up', handles='never')
-        url = cluster.database()
-        self.nodes = [holdfast({'up': self.entry}, {'auth': 'required'}, env={'DATABASE_URL': url})]
-        self.nodes.append(holdfast({'up': self.entry}, {'auth': 'required'}, env={'DATABASE_URL': url, **shared_keys(self.nodes[0])}))
-        self.keys = {name: keys.create(self.nodes[0], '--role', 'member', '--name', name, env={'DATABASE_URL': url}) for name in NAMES}
+        self.nodes = [holdfast({'up': self.entry}, {'auth': 'required'}, env=env)]
+        self.nodes.append(holdfast({'up': self.entry}, {'auth': 'required'}, env={**env, **shared_keys(self.nodes[0])}))
+        self.keys = {name: keys.create(self.nodes[0], '--role', 'member', '--name', name, env=env) for name in NAMES}
 
     def rest(self, who, node=0):
         return Rest(self.nodes[node], self.keys[who].headers)
@@ -35,9 +34,10 @@ class Fleet:
         return both
 
 
-@pytest.fixture
-def fleet(holdfast, cluster, stdio_server):
-    return Fleet(holdfast, cluster, stdio_server)
+@pytest.fixture(params=['polling'] + (['redis'] if LONG else []))
+def fleet(request, holdfast, cluster, stdio_server):
+    more = {'REDIS_URL': request.getfixturevalue('shared_redis')} if request.param == 'redis' else {}
+    return Fleet(holdfast, stdio_server, {'DATABASE_URL': cluster.database(), **more})
 
 
 def session_of(client):
