@@ -155,5 +155,5 @@ def test_copies__are_lent_nothing(place):
     client = api.holdfast.client('/mcp/web', modern=True)
     assert client.call('echo', {'text': 'x'}, meta={'session_id': copy['session_id']}).text == 'x'
     assert f'Bearer {CANARY}' not in sent(web)[before:]
-    exported = api.get(f'/sessions/{session}/export?format=jsonl')
+    exported = api.holdfast.get(f'/api/v1/sessions/{session}/export?format=jsonl')
     assert exported.status == 200 and '"calls":7' in exported.body.decode() and 'secret:GH' not in exported.body.decode()
