@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 import harness
-from commands import command_env, control, events, outcomes, run, run_json
+from commands import command_env, control, events, on_terminal, outcomes, run, run_json
 from harness import Connection, wait_for
 from postgres import Cluster
 from rest import Rest, refused
@@ -192,6 +192,10 @@ def test_command__in_words(holdfast):
     unasked = run(hf, 'user', 'erase', NAME)
     assert unasked.returncode == 2 and '--yes' in unasked.stderr, unasked
     assert run_json(hf, 'user', 'list')[0]['username'] == NAME
+    on_terminal(hf, 'user', 'erase', NAME, keys=b'\n')
+    assert run_json(hf, 'user', 'list')[0]['username'] == NAME
+    on_terminal(hf, 'user', 'erase', NAME, keys=b'y\n')
+    assert run_json(hf, 'user', 'list')[0]['username'].startswith('erased-')
 
 
 def test_call__that_was_under_way_is_waited_for(holdfast, stdio_server, tmp_path, database):
