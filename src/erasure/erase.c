@@ -5,15 +5,16 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "json/read.h"
 
 #define STEP_BYTES (256u << 20) /* a page of segments, twice */
 #define JOB_BYTES (1u << 20)
-#define LOOK_MS 5000
+#define LOOK_MS 3000
 #define AGAIN_MS 1000 /* calls of the person are under way, or a hold was made */
 /* An erasure of another process that did not move for so long has lost it. */
-#define LOST_MS 10000
+#define LOST_MS 6000
 #define CLEAN_MS 100
 #define CLEAN_TRIES 50
 
@@ -105,6 +106,7 @@ static void end_next(struct erasures *e)
 static bool run_find_sessions(struct read_job *job, struct store *store)
 {
     struct erasures *e = container_of(job, struct erasures, read);
+    fault_hold("erasure.sessions", e->job.user_id);
     return erasure_find_sessions(e, store, &job->err);
 }
 
@@ -203,6 +205,7 @@ static void on_page(struct read_job *job)
 static bool run_left(struct read_job *job, struct store *store)
 {
     struct erasures *e = container_of(job, struct erasures, read);
+    fault_hold("erasure.rows", e->job.user_id);
     return store_erasure_left(store, e->job.tenant, e->job.user_id, e->mem, &e->left, &job->err);
 }
 
@@ -358,6 +361,7 @@ static void drop_names(struct erasures *e)
 static bool run_clean(struct read_job *job, struct store *store)
 {
     struct erasures *e = container_of(job, struct erasures, read);
+    fault_hold("erasure.clean", e->job.user_id);
     return store_erasure_clean(store, &e->is_clean, &job->err);
 }
 
@@ -399,6 +403,7 @@ static bool run_reread(struct read_job *job, struct store *store)
     struct erasure_row *rows = NULL;
     size_t n = 0;
 
+    fault_hold("erasure.end", e->job.user_id);
     if (!store_erasures_page(store, e->job.tenant, true, STR_NONE, STORE_PAGE_MAX, e->mem, &rows,
                              &n, &job->err))
         return false;
