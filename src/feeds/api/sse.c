@@ -30,6 +30,7 @@
 #define RETRY_SPREAD_MS 4000
 
 struct stream {
+    struct watchers *all;
     struct watcher watcher;
     struct reader reader;
     struct deadline quiet;
@@ -39,13 +40,9 @@ struct stream {
     int64_t full_since_ms; /* bytes are queued since then; 0: none are */
 };
 
-static struct watchers *home_of(const struct stream *s)
-{
-    return s->watcher.home;
-}
-
 static void stream_free(struct stream *s)
 {
+    buf_reset(watchers_scratch(s->all)); /* nothing of this stream goes to another one */
     reader_stop(&s->reader);
     deadline_clear(&s->quiet);
     watcher_close(&s->watcher);
@@ -77,15 +74,15 @@ static void refuse(struct stream *s, const struct error *err)
 
 static void write_out(struct stream *s)
 {
-    struct buf *out = watchers_scratch(home_of(s));
+    struct buf *out = watchers_scratch(s->all);
 
     if (out->n == 0)
         return;
     if (http_stream_write(s->http, buf_str(out)) && http_stream_queued(s->http) > 0 &&
         s->full_since_ms == 0)
-        s->full_since_ms = loop_now_ms(watchers_config(home_of(s))->loop);
+        s->full_since_ms = loop_now_ms(watchers_config(s->all)->loop);
     buf_reset(out);
-    deadline_set(watchers_config(home_of(s))->quiet, &s->quiet);
+    deadline_set(watchers_config(s->all)->quiet, &s->quiet);
 }
 
 static void add_notice(struct stream *s, enum watch_gap gap, const struct error *err)
@@ -93,21 +90,21 @@ static void add_notice(struct stream *s, enum watch_gap gap, const struct error 
     const struct position *at = reader_position(&s->reader);
     char id[POSITION_TEXT];
     struct js_writer w;
-    struct buf *data = watchers_text(home_of(s));
+    struct buf *data = watchers_text(s->all);
 
     buf_reset(data);
     js_begin(&w, data);
     js_object(&w);
     watch_gap_write(gap, at, err, &w);
     js_object_end(&w);
-    sse_write(watchers_scratch(home_of(s)), STR("resync"),
+    sse_write(watchers_scratch(s->all), STR("resync"),
               at ? str_of(position_format(at, id)) : STR_NONE, buf_str(data));
 }
 
 /* Tells the client where it is, without an event. */
 static void add_position(struct stream *s)
 {
-    struct buf *out = watchers_scratch(home_of(s));
+    struct buf *out = watchers_scratch(s->all);
     char id[POSITION_TEXT];
 
     if (reader_position(&s->reader))
@@ -121,7 +118,7 @@ static void add_position(struct stream *s)
 static bool take(struct reader *r, const struct event_row *e, const struct position *at)
 {
     struct stream *s = container_of(r, struct stream, reader);
-    struct buf *out = watchers_scratch(home_of(s));
+    struct buf *out = watchers_scratch(s->all);
     char id[POSITION_TEXT];
     struct js_writer w;
 
@@ -178,7 +175,7 @@ static void on_abort(struct http_request *r)
 static void on_drained(struct http_request *r)
 {
     struct stream *s = r->user;
-    int64_t now = loop_now_ms(watchers_config(home_of(s))->loop);
+    int64_t now = loop_now_ms(watchers_config(s->all)->loop);
     bool is_late = s->full_since_ms && now - s->full_since_ms > s->patience_ms &&
                    reader_state(&s->reader) == READER_WAITING;
 
@@ -196,7 +193,7 @@ static void on_quiet(struct deadline *d)
 {
     struct stream *s = container_of(d, struct stream, quiet);
 
-    deadline_set(watchers_config(home_of(s))->quiet, d);
+    deadline_set(watchers_config(s->all)->quiet, d);
     if (s->full_since_ms)
         return;
     add_position(s);
@@ -207,7 +204,7 @@ static void begin_stream(struct stream *s)
 {
     struct http_request *r =
         api_stream(s->call, "text/event-stream", HTTP_EVENT_STREAM_LINES, QUEUE_MAX);
-    struct buf *out = watchers_scratch(home_of(s));
+    struct buf *out = watchers_scratch(s->all);
 
     s->call = NULL;
     s->http = r;
@@ -270,6 +267,7 @@ void events_sse_open(struct api_call *c)
     if (!watch_request_read(c, &ask))
         return;
     struct stream *s = xcalloc(1, sizeof(*s));
+    s->all = all;
     s->call = c;
     s->patience_ms = c->config->events.patience_ms;
     s->watcher.on_end = on_end;
