@@ -159,7 +159,8 @@ bool servers_logs(struct servers_logs *l, struct error *err)
         fprintf(stderr, "%s has written nothing to its stderr since Holdfast started\n",
                 l->cli->args[1]);
     while (ok && l->follows) {
-        if (fwrite(l->out->p, 1, l->out->n, stdout) != l->out->n || fflush(stdout) != 0)
+        struct str text = buf_str(l->out);
+        if (fwrite(text.p, 1, text.n, stdout) != text.n || fflush(stdout) != 0)
             return error_set(err, ERR_INTERNAL, "the lines could not be written to stdout");
         buf_reset(l->out);
         if (!cli_pause(POLL_MS))

@@ -60,6 +60,12 @@ def npm_bin(name):
     return os.path.join(NODE_MODULES, name, script) if script else None
 
 
+def has_sanitizer():
+    """Whether the program under test keeps memory of its own for AddressSanitizer."""
+    with open(BINARY, 'rb') as file:
+        return b'__asan_init' in file.read()
+
+
 def wait_for(condition, what, timeout=DEADLINE_S):
     """Polls until condition() is true and returns its value; for things that have no event to wait on."""
     end = time.monotonic() + timeout

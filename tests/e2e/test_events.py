@@ -5,7 +5,7 @@ import time
 
 import pytest
 from commands import events
-from harness import LONG, Connection, wait_for
+from harness import LONG, Connection, has_sanitizer, wait_for
 from keys import create, revoke
 from postgres import shared_keys
 from rest import Rest, refused
@@ -257,7 +257,7 @@ def test_slow__a_client_that_stops_reading_costs_one_window_and_is_told_to_resyn
         print(f'{(len(reader.ids) - begun) / (time.monotonic() - began):.0f} events/s')
     else:
         wait_for(lambda: len(reader.ids) > before + 4000, 'more than the kernel holds', 100)
-    assert resident_kib(hf) < level + 16 * 1024, (level, resident_kib(hf))
+    assert resident_kib(hf) < level + 16 * 1024 or has_sanitizer(), (level, resident_kib(hf))
     print(f'resident {level} KiB before, {resident_kib(hf)} KiB after')
     load.close()
     idle.may_read.set()

@@ -12,17 +12,11 @@ import time
 
 import pytest
 
-from harness import BINARY, LONG, Connection, wait_for
+from harness import LONG, Connection, has_sanitizer, wait_for
 from ledger import Ledger, verify
 from rest import Rest
 
 MIB = 1024 * 1024
-
-
-def has_sanitizer():
-    with open(BINARY, 'rb') as file:
-        return b'__asan_init' in file.read()
-
 
 needs_real_memory = pytest.mark.skipif(has_sanitizer(), reason='sanitizers need memory of their own')
 
