@@ -342,6 +342,26 @@ static void rename_authors(struct erasures *e)
     query(e, run_documents, on_documents);
 }
 
+/* What stays. */
+
+static bool run_count(struct read_job *job, struct store *store)
+{
+    struct erasures *e = container_of(job, struct erasures, read);
+    return erasure_count_sealed(e, store, &job->err);
+}
+
+static void on_counted(struct read_job *job)
+{
+    struct erasures *e = container_of(job, struct erasures, read);
+
+    if (!go_on(e, job->ok, &job->err))
+        return;
+    if (e->is_counted)
+        next_phase(e);
+    else
+        step(e);
+}
+
 /* Names. */
 
 static void on_written(struct write_job *job)
@@ -397,6 +417,14 @@ static void on_done(struct write_job *job)
     loop_timer_start(e->timer, 0, LOOK_MS);
 }
 
+/* A clause of the event of the end. */
+static const char *what_stays(struct erasures *e)
+{
+    if (!e->is_counted || !e->sealed)
+        return "";
+    return arena_printf(e->job_mem, ", %" PRId64 " sealed events have the name", e->sealed).p;
+}
+
 static bool run_reread(struct read_job *job, struct store *store)
 {
     struct erasures *e = container_of(job, struct erasures, read);
@@ -433,9 +461,10 @@ static void on_reread(struct read_job *job)
         .outcome = STR("ok"),
         .error = arena_printf(e->job_mem,
                               "by %.*s: %" PRId64 " bodies (%" PRId64 " bytes) and %" PRId64
-                              " sessions were removed, %" PRId64 " held sessions were left%s%.*s",
+                              " sessions were removed, %" PRId64 " held sessions were left%s%s%.*s",
                               STR_ARG(row->made_by), row->bodies, row->body_bytes, row->sessions,
-                              row->held, row->reason.n ? "; reason: " : "", STR_ARG(row->reason)),
+                              row->held, what_stays(e), row->reason.n ? "; reason: " : "",
+                              STR_ARG(row->reason)),
         .body_len = -1,
     };
     e->ops[0] = op_erasure_done(&e->job);
@@ -457,6 +486,9 @@ static void step(struct erasures *e)
         break;
     case ERASURE_RENAMES_AUTHORS:
         rename_authors(e);
+        break;
+    case ERASURE_COUNTS_SEALED:
+        query(e, run_count, on_counted);
         break;
     case ERASURE_DROPS_NAMES:
         drop_names(e);
@@ -490,7 +522,8 @@ static void take(struct erasures *e, const struct erasure_row *row)
         *texts[i] = arena_dup(mem, *texts[i]);
     e->phase = row->names.p ? ERASURE_ENDS_SESSIONS : ERASURE_CLEANS;
     e->found = row->next_id != 0; /* the beginning of that walk is not known */
-    e->open = false;
+    e->open = e->is_counted = false;
+    e->sealed = e->sealed_next = 0;
     e->tries = 0;
 }
 

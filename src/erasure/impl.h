@@ -15,6 +15,7 @@ enum erasure_phase {
     ERASURE_WALKS,
     ERASURE_DROPS_ROWS,
     ERASURE_RENAMES_AUTHORS,
+    ERASURE_COUNTS_SEALED,
     ERASURE_DROPS_NAMES,
     ERASURE_CLEANS,
     ERASURE_ENDS,
@@ -49,6 +50,9 @@ struct erasures {
     size_t n_sessions, at_session;
     size_t at_folder;
     struct str after_document; /* in job_mem */
+    /* Events that have the name of the user in what is sealed; they cannot be changed. */
+    int64_t sealed, sealed_next;
+    bool is_counted; /* `sealed` is of all events */
     struct erasure_document *documents;
     size_t n_documents;
     struct erasure_left *left;
@@ -63,6 +67,8 @@ struct erasures {
 /* walk.c */
 /* The next page after job.next_id. */
 must_check bool erasure_walk(struct erasures *e, struct store *store, struct error *err);
+/* Counts in `sealed` in the next segments.  is_counted: there are no more. */
+must_check bool erasure_count_sealed(struct erasures *e, struct store *store, struct error *err);
 /* The sessions of the person that are live and not held; none: all are over. */
 must_check bool erasure_find_sessions(struct erasures *e, struct store *store, struct error *err);
 

@@ -110,6 +110,7 @@ def test_erase__leaves_nothing_of_the_person_in_the_database(person):
     assert 'asked for it on 3 May' in end['error']
     assert person.api.get('/sessions').status == 401
     assert person.other.get('/sessions').status == 200
+    assert 'sealed events' not in end['error']
     again = person.erase()
     assert again.returncode != 0 and 'no such user' in again.stderr, again
 
@@ -161,6 +162,19 @@ def test_erase__without_a_daemon(holdfast):
     assert done.returncode == 0 and json.loads(done.stdout)['state'] == 'done', done
     one.hf.start()
     one.check_gone()
+
+
+def test_sealed__names_are_counted_and_said(holdfast):
+    one = Person(holdfast(env=CHEAP), None)
+    client = one.hf.client(headers=one.api.headers)
+    client.initialize(name=NAME.capitalize() + ' at home')
+    assert client.call('echo', {'message': TEXT}).status == 200
+    wait_for(lambda: one.finds(TEXT), 'the call to be folded')
+    assert one.erase().returncode == 0
+    end, = [e for e in events(one.hf) if e.get('method') == 'user/erased']
+    named = [e for e in events(one.hf) if NAME in json.dumps(e).lower()]
+    assert named and f'{len(named)} sealed events have the name' in end['error'], (end, len(named))
+    assert not one.finds(TEXT)
 
 
 def test_roles__an_admin_of_the_tenant_erases_and_others_see_nothing(holdfast):
