@@ -3,9 +3,12 @@
 twice is shown in test_events.py, for both transports."""
 import contextlib
 import random
+import subprocess
+import threading
 import time
 
 import harness
+import pages
 import pytest
 from harness import LONG, dump, stdio_server, wait_for
 from keys import create, revoke
@@ -236,3 +239,25 @@ def test_pings__keep_a_connection_that_answers_and_end_one_that_does_not(hf):
         assert alive.message()['type'] == wanted
     alive.close()
     dead.close()
+
+
+def test_example__of_the_page_runs_in_node(hf):
+    """A client that is not ours, and offers compression."""
+    if not harness.node():
+        pytest.skip('Node could not be fetched from npm')
+    example = next(text for language, text, _ in pages.blocks(pages.read('docs/events.md')) if language == 'js')
+    with subprocess.Popen([harness.node(), '-e', example.replace(':4653/', f':{hf.port}/')], stdout=subprocess.PIPE) as client:
+        try:
+            wait_for(lambda: metric(hf, 'holdfast_event_streams') == 1, 'the stream')
+            line = WebSocket(hf, types='outcome')
+            assert line.message()['type'] == 'subscribed'
+            told = []
+            reader = threading.Thread(target=lambda: told.append(client.stdout.readline()))
+            reader.start()
+            while reader.is_alive():  # until it has subscribed, too
+                call(hf)
+                reader.join(0.1)
+            line.close()
+            assert told[0].decode().split()[1:] == ['up', 'echo', 'ok']
+        finally:
+            client.kill()
