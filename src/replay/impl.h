@@ -3,6 +3,7 @@
 #ifndef HOLDFAST_REPLAY_IMPL_H
 #define HOLDFAST_REPLAY_IMPL_H
 
+#include "audit/publish.h"
 #include "exchange/exchange.h"
 #include "io/worker.h"
 #include "recording/recording.h"
@@ -86,8 +87,9 @@ struct replay {
 
 struct replays {
     struct services *sv;
-    struct list all;    /* struct replay */
-    struct list served; /* struct served (serve.h) */
+    struct list all;                  /* struct replay */
+    struct list served;               /* struct served (serve.h) */
+    struct audit_subscriber erasures; /* while something is served */
     unsigned n;
     struct worker *worker; /* NULL before the first replay */
 };

@@ -33,6 +33,8 @@ struct replays *replays_new(struct services *sv)
 
 void replays_stop(struct replays *home)
 {
+    if (home && !list_empty(&home->served))
+        audit_unsubscribe(home->sv->audit, &home->erasures);
     if (home && home->worker)
         worker_free(home->worker);
     if (home)

@@ -45,13 +45,41 @@ struct served *served_find(const struct replays *home, const struct principal *w
     return NULL;
 }
 
+/* Takes it out of the list. */
+static void forget(struct served *s)
+{
+    struct replays *home = s->home;
+
+    list_remove(&s->node);
+    if (list_empty(&home->served))
+        audit_unsubscribe(home->sv->audit, &home->erasures);
+}
+
+/* A person is erased: a served recording may hold what is removed now. */
+static void on_events(struct audit_subscriber *subscriber, const struct event_row *rows, size_t n)
+{
+    struct replays *home = container_of(subscriber, struct replays, erasures);
+
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].kind != EVENT_SYSTEM || !str_eq(rows[i].method, STR("user/erase")))
+            continue;
+        list_each(&home->served, node)
+        {
+            struct served *s = list_entry(node, struct served, node);
+            if (str_eq(s->who.tenant, rows[i].tenant))
+                served_end(s);
+        }
+    }
+}
+
 static void on_freed(void *arg)
 {
     struct served *s = arg;
 
     if (--s->n_up)
         return;
-    list_remove(&s->node);
+    if (!list_empty(&s->node)) /* a stop */
+        forget(s);
     for (size_t i = 0; i < s->servers->n; i++)
         builtin_unregister(&s->servers->list[i].builtin);
     loop_timer_free(s->expiry);
@@ -67,7 +95,7 @@ void served_end(struct served *s)
     struct arena *mem = arena_new(SIZE_MAX / 4);
     struct upstream **copy = arena_zalloc(mem, (n + 1) * sizeof(struct upstream *));
 
-    list_remove(&s->node);
+    forget(s);
     loop_timer_stop(s->expiry);
     memcpy(copy, all, n * sizeof(struct upstream *));
     for (size_t i = 0; i < n; i++)
@@ -161,6 +189,9 @@ struct served *served_begin(struct replays *home, const struct principal *who, s
     s->expires_ms = clock_wall_ms() + ttl_ms;
     s->expiry = loop_timer_new(home->sv->loop, on_expired, s);
     loop_timer_start(s->expiry, ttl_ms, 0);
+    home->erasures.on_events = on_events;
+    if (list_empty(&home->served))
+        audit_subscribe(home->sv->audit, &home->erasures);
     list_push(&home->served, &s->node);
     return s;
 }

@@ -103,6 +103,19 @@ def test_imported_session__is_replayed_and_served(holdfast, shop, tmp_path):
     assert client_of(there.holdfast, path=server['path']).call(*LOOKS[1]).result['isError'] is True
 
 
+def test_erasure_of_a_user__ends_what_is_served_in_the_tenant(holdfast, tmp_path):
+    api = Rest(holdfast({'shop': Answers(tmp_path).entry}))
+    acme = key_for(api, '--tenant', 'acme', '--role', 'admin')
+    session, other = recorded(acme, LOOKS, template=None, headers=acme.headers), recorded(api, LOOKS, template=None)
+    server, _ = serve(acme, session)['servers'][0], serve(api, other)
+    made = run(api.holdfast, 'user', 'create', 'gwendolyn', '--tenant', 'acme', '--role', 'member', stdin='a long password of hers\n')
+    assert made.returncode == 0, made
+    assert run(api.holdfast, 'user', 'erase', 'gwendolyn', '--tenant', 'acme', '--yes').returncode == 0
+    wait_for(lambda: acme.get(path_of(session)).status == 404, 'the end of what is served')
+    assert Client(api.holdfast, server['path'], headers=acme.headers).rpc('tools/list').status == 404
+    assert api.get(path_of(other)).status == 200, 'another tenant'
+
+
 def test_end__by_delete_and_by_time(api):
     session = recorded(api, LOOKS)
     refused(api.get(path_of(session)), 404, 'not_found')
