@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#define FIRST_MS 5000 /* after the start, which is busy */
 #define EVERY_MS 60000
 /* Rollups stay a little longer than they can be asked for. */
 #define SPARE_MS (INT64_C(26) * 60 * 60 * 1000) /* a packed row begins a day before its last hour */
@@ -119,7 +120,7 @@ struct rollup_ages *rollup_ages_new(struct loop *loop, struct lanes *lanes)
 
     a->lanes = lanes;
     a->timer = loop_timer_new(loop, on_timer, a);
-    loop_timer_start(a->timer, EVERY_MS, EVERY_MS);
+    loop_timer_start(a->timer, FIRST_MS, EVERY_MS);
     return a;
 }
 
