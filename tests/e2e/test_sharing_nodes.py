@@ -91,3 +91,13 @@ def test_sharing_nodes__access_that_ends_by_time_ends_on_both(fleet):
     assert fleet.rest('ann', 0).post(f'/sessions/{session}/shares', {'grantee': {'client': 'bob'}, 'expires': '1ms'}).status == 201
     for node in (0, 1):
         refused(fleet.rest('bob', node).get(f'/sessions/{session}'), 404, 'session_not_found')
+
+
+@pytest.mark.parametrize('era', ['legacy', 'modern'])
+def test_sharing_nodes__a_joined_client_is_told_on_either_node_that_its_access_has_ended(fleet, era):
+    session = fleet.rest('ann').post('/sessions', {'edge_mcp_id': 'e'}).json()['session_id']
+    bob = fleet.client('bob', era, 'cursor')
+    code = fleet.rest('ann').post(f'/sessions/{session}/shares', {'access': '1ms'}).json()['code']
+    joined(bob[0], code)
+    says(bob[1].call('up__counter'), 'expired')
+    assert session_of(bob[1]) != session
