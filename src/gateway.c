@@ -555,6 +555,7 @@ static void stop(struct gateway *g)
         identity_stop(sv->front->identity);
     logins_stop(g->api.logins);
     replays_stop(g->api.replays);
+    sharing_stop(g->api.sharing);
     erasures_stop(g->api.erasures);
     docs_stop(g->api.docs);
     sinks_stop(g->sinks);

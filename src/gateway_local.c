@@ -226,6 +226,7 @@ void gateway_local_close(struct gateway_local *g)
     if (g->front.identity)
         identity_stop(g->front.identity);
     erasures_stop(g->api.erasures);
+    sharing_stop(g->api.sharing);
     lanes_free(g->api.lanes);
     erasures_free(g->api.erasures);
     registry_free(g->api.registry);

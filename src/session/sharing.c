@@ -23,6 +23,7 @@ struct sharing *sharing_new(const struct sharing_config *config)
 
     s->config = *config;
     s->wrong = throttle_new();
+    list_init(&s->waiting);
     return s;
 }
 

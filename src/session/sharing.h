@@ -16,6 +16,7 @@
 #ifndef HOLDFAST_SESSION_SHARING_H
 #define HOLDFAST_SESSION_SHARING_H
 
+#include "base/list.h"
 #include "base/random.h"
 #include "json/write.h"
 #include "session/share_store/ops.h"
@@ -45,7 +46,9 @@ struct sharing_config {
     void *arg;
 };
 struct sharing *sharing_new(const struct sharing_config *config) must_check;
-void sharing_free(struct sharing *s); /* after lanes_free; NULL is fine */
+/* Before lanes_free: joins wait for other nodes no longer.  NULL is fine for both. */
+void sharing_stop(struct sharing *s);
+void sharing_free(struct sharing *s); /* after lanes_free */
 
 struct share_wish {
     struct str user, client; /* name or id of a user, or of a key; both absent: a code is made */
@@ -88,6 +91,7 @@ struct sharing_call {
     struct write_job write;
     struct loop_task task;
     struct loop_timer *timer;
+    struct list node; /* among those that wait for other nodes */
     struct session_row *row;
     struct share_row *found;
     struct share_join join;

@@ -13,6 +13,7 @@
 struct sharing {
     struct sharing_config config;
     struct throttle *wrong; /* wrong codes, by tenant and owner */
+    struct list waiting;    /* joins that wait for other nodes */
 };
 
 /* Ends the call, from the loop. */

@@ -154,9 +154,16 @@ static void on_polled(void *arg)
 {
     struct sharing_call *c = arg;
 
+    list_remove(&c->node);
     loop_timer_free(c->timer);
     c->timer = NULL;
     answer(c);
+}
+
+void sharing_stop(struct sharing *s)
+{
+    if (s)
+        list_each(&s->waiting, n) on_polled(list_entry(n, struct sharing_call, node));
 }
 
 /* As its row was before. */
@@ -180,6 +187,7 @@ static void follow(struct sharing_call *c, bool is_handed_over)
         answer(c);
         return;
     }
+    list_push(&c->home->waiting, &c->node);
     c->timer = loop_timer_new(config->loop, on_polled, c);
     loop_timer_start(c->timer, POLLED_MS, 0);
 }
