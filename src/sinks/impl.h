@@ -47,6 +47,7 @@ struct sink {
     struct position before, upto; /* of the batch */
     unsigned most;                /* events of a batch, at most */
     bool is_lingering, is_sending, is_flushing;
+    bool leaves_body; /* of the next event: it alone is too large for the receiver */
     bool is_sealed;   /* the batch was sent once, so it stays as it is */
     bool has_removed; /* comes before the next event */
     struct position removed_after;

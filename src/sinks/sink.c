@@ -109,18 +109,20 @@ static void on_next(void *arg)
 
 static void start_reader(struct sink *s, const struct position *from);
 
-/* The receiver takes no batch of this size: the events come again in smaller ones. */
+/* The receiver takes no batch of this size: the events come again in smaller ones, and one that is too
+ * large alone without its body. */
 static void send_less(struct sink *s, const char *why)
 {
     struct position from = s->before;
 
-    if (s->batch.n == 1) {
+    if (s->batch.n == 1 && (s->leaves_body || !s->config->bodies)) {
         fail(s, "one event alone is larger than the receiver takes; raise its limit");
         loop_timer_start(s->next, http_target_wait_ms(++s->tries, 0), 0);
         return;
     }
     log_info("a sink sends smaller batches", LS("sink", s->name), LZ("why", why ? why : ""));
-    s->most = s->batch.n / 2;
+    s->leaves_body = s->batch.n == 1;
+    s->most = s->leaves_body ? 1 : s->batch.n / 2;
     batch_empty(s);
     start_reader(s, &from);
 }
@@ -141,6 +143,7 @@ static void on_done(void *arg, const struct sink_answer *a)
     }
     succeed(s);
     s->tries = 0;
+    s->leaves_body = false;
     s->meter.n_delivered += s->batch.n;
     s->meter.last_delivery_ms = clock_wall_ms();
     metric_add(s->meter.delivered, s->batch.n);
@@ -185,9 +188,12 @@ static bool take(struct reader *r, const struct event_row *e, const struct posit
     if (!s->batch.n)
         s->before = *reader_position(r);
     if (wants(s, e)) {
+        struct event_row row = *e;
         if (s->has_removed)
             add_removed(s);
-        add(s, &(struct sink_item){.row = e}, e->at_ms);
+        if (s->leaves_body)
+            row.body = STR_NONE;
+        add(s, &(struct sink_item){.row = &row}, e->at_ms);
     }
     s->upto = *at;
     return true;
@@ -336,6 +342,7 @@ void sink_begin(struct sink *s, struct str text)
     s->state = SINK_SENDING;
     s->most = SINK_BATCH_EVENTS;
     s->tries = 0;
+    s->leaves_body = false;
     s->done = from;
     s->has_done = is_known || s->config->from == SINK_FROM_START;
     set_up(s, true);

@@ -2,6 +2,7 @@
 """Sinks: every event reaches its receiver at least once and in order, through dead receivers, kills and reloads."""
 import base64
 import contextlib
+import glob
 import hashlib
 import hmac
 import json
@@ -208,6 +209,31 @@ def test_webhook__is_signed_and_tried_again_until_it_takes(holdfast, receiver):
     assert KEY not in hf.text()
 
 
+def test_key__is_a_secret_that_nobody_sees(holdfast, receiver):
+    to, key = receiver(), 'canary-8e21b7d0-as-a-key'
+    hf = holdfast(settings={'sinks': [hook(to, secret='${secret:SOC_KEY}', headers={'X-Key': '${secret:SOC_HEADER}'})]})
+    call(hf)
+    wait_for(lambda: metric(hf, 'up', 'hook') == 0, 'the sink to fail')
+    assert 'SOC_' in json.loads(hf.get('/readyz').body)['sinks']['hook']['reason'] and not to.posts
+    for name, value in (('SOC_HEADER', 'canary-9f-header'), ('SOC_KEY', key)):
+        assert run(hf, 'secret', 'set', name, '--value-file', '-', stdin=value).returncode == 0
+    wait_for(lambda: complete(posted(to), hf), 'the events')
+    check_signature(to.posts[-1], key.encode())
+    assert to.posts[-1]['headers']['X-Key'] == 'canary-9f-header'
+    client = hf.client()
+    client.connect()
+    client.call('echo', {'message': f'it is {key}'})
+    wait_for(lambda: complete(posted(to), hf), 'the events')
+    shown = run(hf, 'config', 'show', '--config', hf.config_file, with_data=False).stdout
+    assert 'SOC_KEY' in shown or 'secret' in shown
+    everything = [hf.text(), shown, hf.get('/readyz').body.decode(), control(hf, '/api/v1/audit/events?limit=200&bodies=1').body.decode()]
+    for path in glob.glob(os.path.join(hf.data, '**'), recursive=True):
+        if os.path.isfile(path):
+            with open(path, 'rb') as file:
+                everything.append(file.read().decode('latin-1'))
+    assert not any('canary' in text for text in everything)
+
+
 def test_page__its_checks_of_a_signature_work(holdfast, receiver, tmp_path):
     to = receiver()
     hf = holdfast(settings={'sinks': [hook(to, secret=KEY)]})
@@ -263,6 +289,33 @@ def test_dead_and_slow_receivers__do_not_touch_a_call(holdfast, receiver):
     hf.restart(kill=False)
     call(hf, 3)
     wait_for(lambda: complete(posted(to), hf), 'every event', 60)
+
+
+class Small(Receiver):
+    """Takes requests up to a size."""
+    most = 4000
+
+    def answer(self, handler, answer):
+        post = self.posts[-1]  # one connection: no other came meanwhile
+        if len(post['body']) > self.most:
+            post['answer'] = answer = 413
+        super().answer(handler, answer)
+
+
+def test_large_event__comes_without_its_body(holdfast):
+    to = Small()
+    hf = holdfast(settings={'sinks': [hook(to, bodies=True)]})
+    call(hf, 6, 'short')
+    client = hf.client()
+    client.connect()
+    assert client.call('echo', {'message': 'x' * 6000}).status == 200
+    call(hf, 3, 'after')
+    wait_for(lambda: complete(posted(to), hf), 'the events')
+    by_size = {e['body_len']: e for e in posted(to) if e.get('server') == 'sample'}
+    large = [e for n, e in by_size.items() if n > 5000]
+    assert large and not any('body' in e for e in large) and all('body' in e for n, e in by_size.items() if n < 1000)
+    assert metric(hf, 'up', 'hook') == 1
+    to.close()
 
 
 @pytest.mark.parametrize('auth', ('none', 'required'))
