@@ -146,7 +146,6 @@ static void kv_json(struct js_writer *w, const char *name, struct str json, stru
     js_kv_raw(w, name, str_n(copy, json.n));
 }
 
-/* Whether a client was told of a complete record is between that client and this Holdfast. */
 static void write_session(struct js_writer *w, const struct export_session *s, struct arena *mem)
 {
     const struct session_row *row = s->row;

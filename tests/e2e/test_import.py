@@ -10,11 +10,12 @@ import pytest
 
 from commands import run
 from exported import TAIL, Export, Signer, call_line, forged, split, without_ids, written
-from harness import LONG
+from harness import LONG, wait_for
 from random_sessions import some_call, some_session
-from rest import refused
+from rest import Rest, refused
 from test_export import everything, fetch, put, result, world  # noqa: F401  (a fixture)
 from test_replay import Answers, replay
+from test_retention import DAY, HOUR, kept, metric, slept  # noqa: F401  (fixtures)
 from test_rest_roles import key_for
 
 TYPE = {'Content-Type': 'application/x-ndjson'}
@@ -336,7 +337,6 @@ def test_interrupted_import__leaves_no_session(rest, signer, tmp_path):
     api = rest(env={'HOLDFAST_FAULT_HOLD': str(hold)})
     data = some_session(random.Random(7), signer, 450)
     (hold / 'import.batch').write_text('')
-    from harness import wait_for
     other = threading.Thread(target=lambda: pytest.raises(Exception, send, api, data), daemon=True)
     other.start()
     wait_for(lambda: (hold / 'import.batch.held').exists(), 'the import')
@@ -429,3 +429,28 @@ def test_interleaved_sessions__are_refused(small, signer):
     says(api, mine[0] + other[0], '^line 2 does not follow')
     says(api, b'x' * (4 << 20), '^line 1 is not a line of an exported session')
     says(api, b'{' + b' ' * 3_900_000, '^line 1 is not JSON')
+
+
+def test_retention__takes_imported_bodies_and_leaves_what_is_known_of_them(kept, signer):  # noqa: F811
+    hf = kept()
+    api = Rest(hf)
+    data = some_session(random.Random(11), signer, 60)
+    made = send(api, data, as_recorded=1).json()
+    calls = Export(fetch(api, made['session_id']).body).calls
+    bodies = [c[which] for c in calls for which in ('params', 'result')]
+    assert {'complete', 'redacted', 'cut', 'digest', 'removed', 'none'} == {b['state'] for b in bodies}
+    hf.slept.set(DAY + HOUR)
+    hf.restart(kill=False)
+    wait_for(lambda: metric(hf, 'holdfast_retention_bodies_total') >= 50, 'the bodies to be removed')
+    api = Rest(hf)
+    left = Export(fetch(api, made['session_id']).body).calls
+
+    def without_bodies(call):
+        call = {k: v for k, v in call.items() if k != 'chain'}
+        for which in ('params', 'result'):
+            state = 'removed' if call[which]['state'] in ('complete', 'redacted', 'cut') else call[which]['state']
+            call[which] = {**{k: v for k, v in call[which].items() if k in ('length', 'sha256')}, 'state': state}
+        return call
+    assert [without_bodies(c) for c in left] == [without_bodies(c) for c in calls]
+    assert all('json' not in c[which] and 'text' not in c[which] and 'base64' not in c[which] for c in left for which in ('params', 'result'))
+    audit_is_true(hf)
