@@ -695,6 +695,8 @@ const struct api_member audit_rules_members[] = {
      "Age at which events are removed; absent: never."},
     {"bodies_seconds", "integer", NULL, false, NULL, NULL,
      "Age at which bodies are removed; absent: with their events."},
+    {"max_size_bytes", "integer", NULL, false, NULL, NULL,
+     "Bytes of events and bodies beyond which the oldest are removed; absent: no limit."},
     {0},
 };
 const struct api_member audit_database_members[] = {

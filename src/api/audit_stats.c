@@ -47,12 +47,13 @@ static double most_bytes(const struct audit_keep *rules, double event_bytes_a_da
 {
     double keep = (double)rules->keep_ms / (double)DAY_MS;
     double bodies = (double)rules->bodies_ms / (double)DAY_MS;
+    double size = rules->max_size ? (double)rules->max_size : INFINITY;
 
     if (!rules->keep_ms && (event_bytes_a_day > 0 || !rules->bodies_ms))
-        return INFINITY;
+        return size;
     if (!rules->bodies_ms || (rules->keep_ms && keep < bodies))
         bodies = keep;
-    return event_bytes_a_day * keep + body_bytes_a_day * bodies;
+    return fmin(size, event_bytes_a_day * keep + body_bytes_a_day * bodies);
 }
 
 static void note_rules(struct stats_job *s, const struct audit_keep *rules,
@@ -74,6 +75,8 @@ static void write_rules(struct js_writer *w, const struct audit_keep *rules)
         js_kv_int(w, "keep_seconds", rules->keep_ms / 1000);
     if (rules->bodies_ms)
         js_kv_int(w, "bodies_seconds", rules->bodies_ms / 1000);
+    if (rules->max_size)
+        js_kv_int(w, "max_size_bytes", (int64_t)rules->max_size);
     js_object_end(w);
 }
 

@@ -59,7 +59,7 @@ static struct str age_text(int64_t seconds, struct arena *mem)
     return arena_printf(mem, "%lld%c", (long long)(seconds / units[i].seconds), units[i].unit);
 }
 
-/* "keep 90d, bodies 7d"; empty: nothing is removed. */
+/* "keep 90d, bodies 7d, max_size 10.0 GiB"; empty: nothing is removed. */
 static struct str rules_text(const struct js_doc *doc, const struct js_node *rules,
                              struct arena *mem)
 {
@@ -74,6 +74,10 @@ static struct str rules_text(const struct js_doc *doc, const struct js_node *rul
             text = arena_printf(mem, "%.*s%s%s %.*s", STR_ARG(text), text.n ? ", " : "",
                                 parts[i].word, STR_ARG(age_text(seconds, mem)));
     }
+    int64_t most = number(doc, rules, "max_size_bytes");
+    if (most)
+        text = arena_printf(mem, "%.*s%smax_size %.*s", STR_ARG(text), text.n ? ", " : "",
+                            STR_ARG(size_text(most, mem)));
     return text;
 }
 

@@ -136,9 +136,10 @@ struct limits_config {
     struct limits tenant, key;
 };
 
-/* How long the audit keeps what it recorded; 0: for ever, and in a tenant: as for all tenants. */
+/* How much the audit keeps of a tenant; 0: all, and in a tenant: as for all tenants. */
 struct audit_keep {
     int64_t keep_ms, bodies_ms;
+    size_t max_size; /* bytes of events and bodies */
 };
 
 /* Options of one tenant that override those of all tenants. */

@@ -286,6 +286,14 @@ static const struct js_field audit_fields[] = {
      .max = 3650 * DAY,
      .help = "How long the bodies of requests and results stay. Their events and digests stay "
              "longer. Default: as long as the events."},
+    {.name = "max_size",
+     .kind = JS_BIND_SIZE,
+     .offset = offsetof(struct audit_keep, max_size),
+     .min = MIB,
+     .max = (int64_t)1 << 50,
+     .help = "How many bytes of events and bodies are kept of a tenant, as holdfast audit stats "
+             "counts them. Beyond that its oldest bodies are removed, then its oldest events. "
+             "Default: no limit."},
     {0},
 };
 

@@ -51,6 +51,8 @@ struct audit_keep config_audit_keep(const struct config *c, struct str tenant)
         keep.keep_ms = t->audit.keep_ms;
     if (t && t->audit.bodies_ms)
         keep.bodies_ms = t->audit.bodies_ms;
+    if (t && t->audit.max_size)
+        keep.max_size = t->audit.max_size;
     return keep;
 }
 

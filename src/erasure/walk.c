@@ -19,8 +19,6 @@ struct person {
     size_t n_held;
     struct folded_row *folded;
     size_t n_folded;
-    struct tally_row *measured;
-    size_t n_measured;
 };
 
 static bool read_person(struct erasures *e, struct store *store, struct person *p,
@@ -28,8 +26,7 @@ static bool read_person(struct erasures *e, struct store *store, struct person *
 {
     return store_erasure_owners(store, e->job.user_id, e->mem, &p->owners, &p->n_owners, err) &&
            store_held(store, e->mem, &p->held, &p->n_held, err) &&
-           store_folded(store, e->mem, &p->folded, &p->n_folded, err) &&
-           store_tallies(store, TALLY_MEASURED, e->mem, &p->measured, &p->n_measured, err);
+           store_folded(store, e->mem, &p->folded, &p->n_folded, err);
 }
 
 static bool is_owner(const struct person *p, struct str owner)
@@ -57,14 +54,6 @@ static int64_t folded_upto(const struct person *p, int64_t writer)
     for (size_t i = 0; i < p->n_folded; i++)
         if (p->folded[i].writer == writer)
             return p->folded[i].last_id;
-    return 0;
-}
-
-static int64_t measured_upto(const struct person *p, int64_t writer)
-{
-    for (size_t i = 0; i < p->n_measured; i++)
-        if (p->measured[i].at == writer)
-            return p->measured[i].events;
     return 0;
 }
 
@@ -122,7 +111,7 @@ static void take_bodies(struct erasures *e, const struct person *p,
         any = true;
     }
     if (any)
-        removal_segment(&page->removal, segment, events, fates, measured_upto(p, writer));
+        removal_segment(&page->removal, segment, events, fates);
 }
 
 bool erasure_walk(struct erasures *e, struct store *store, struct error *err)

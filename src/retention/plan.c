@@ -76,16 +76,20 @@ bool plan_begin(struct plan *p, struct store *store, struct error *err)
 {
     struct retention_state *state = NULL;
     struct held_row *held = NULL;
-    size_t n = 0;
+    struct size_row *sizes = NULL;
+    size_t n = 0, n_sizes = 0;
 
     if (!store_retention_state(store, p->mem, &state, err) || !state ||
         !store_held(store, p->mem, &held, &n, err) ||
+        !store_sizes_by_day(store, p->mem, &sizes, &n_sizes, err) ||
         !store_folded(store, p->mem, &p->writers, &p->n_writers, err) || !read_open(p, store, err))
         return false;
     rules_hold(p->rules, held, n);
+    rules_measure(p->rules, sizes, n_sizes);
     p->version = state->version;
     p->now_ms = clock_wall_ms();
-    if (!rules_remove_bodies(p->rules, &p->before_ms))
+    p->before_ms = rules_bodies_before(p->rules);
+    if (!p->before_ms)
         plan_next_phase(p);
     return true;
 }
@@ -95,7 +99,8 @@ void plan_next_phase(struct plan *p)
     p->phase++;
     p->at = 0;
     p->next = 0;
-    if (p->phase == PLAN_EVENTS && !rules_remove_events(p->rules, &p->before_ms))
+    p->before_ms = rules_events_before(p->rules);
+    if (p->phase == PLAN_EVENTS && !p->before_ms)
         p->phase = PLAN_DONE;
 }
 
@@ -159,31 +164,29 @@ bool plan_is_open(const struct plan *p, const struct event_row *e)
 }
 
 /* An anchor without its body would prove nothing; it goes whole. */
-enum fate plan_fate_of_body(struct plan *p, const struct event_row *e)
+static bool may_lose_body(struct plan *p, const struct event_row *e)
 {
-    const struct rule *rule = rules_of(p->rules, e->tenant);
-
-    return e->body.p && e->at_ms < rule->bodies_before_ms && e->kind != EVENT_ANCHOR &&
-                   !plan_is_open(p, e) && !rules_hold_event(p->rules, e)
-               ? FATE_LOSES_BODY
-               : FATE_STAYS;
+    return e->body.p && e->kind != EVENT_ANCHOR && !plan_is_open(p, e) &&
+           !rules_hold_event(p->rules, e);
 }
 
 static void plan_bodies(struct plan *p, struct slice *sl, struct removal *r)
 {
-    const struct tally_row one = {.kind = TALLY_BODIES_BY_AGE, .events = 1};
-
     for (size_t i = 0; i < sl->n; i++) {
         const struct event_row *e = &sl->events[i];
-        if (!e->tenant.n || e->id > sl->last_id)
+        if (!e->tenant.n || e->id > sl->last_id || !may_lose_body(p, e))
             continue;
-        sl->fates[i] = plan_fate_of_body(p, e);
-        if (sl->fates[i] == FATE_LOSES_BODY) {
-            struct tally_row t = one;
-            t.tenant = e->tenant;
-            t.body_bytes = (int64_t)e->body.n;
-            removal_tally(r, &t);
-        }
+        struct rule *rule = rules_of(p->rules, e->tenant);
+        bool by_age = e->at_ms < rule->bodies_before_ms;
+        if (!by_age && (rule->more_bodies <= 0 || e->at_ms >= rule->bodies_until_ms))
+            continue;
+        const struct tally_row t = {.kind = by_age ? TALLY_BODIES_BY_AGE : TALLY_BODIES_BY_SIZE,
+                                    .tenant = e->tenant,
+                                    .events = 1,
+                                    .body_bytes = (int64_t)e->body.n};
+        sl->fates[i] = FATE_LOSES_BODY;
+        rule->more_bodies -= t.body_bytes;
+        removal_tally(r, &t);
     }
 }
 
@@ -217,7 +220,7 @@ static bool plan_page(struct plan *p, struct store *store, struct removal *r, st
     }
     size_t first = 0;
     for (size_t i = 0; i < sl.n_segments; first += sl.segments[i++].n)
-        removal_segment(r, &sl.segments[i], sl.events + first, sl.fates + first, 0);
+        removal_segment(r, &sl.segments[i], sl.events + first, sl.fates + first);
     const struct segment_row *last = sl.n_segments ? &sl.segments[sl.n_segments - 1] : NULL;
     if (!last || !is_old(p, &sl))
         next_writer(p);

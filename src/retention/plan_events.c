@@ -78,7 +78,10 @@ static int64_t last_of(const struct plan *p, int64_t writer)
 
 static bool goes(struct plan *p, const struct event_row *e)
 {
-    return e->at_ms < rules_of(p->rules, e->tenant)->events_before_ms &&
+    const struct rule *rule = rules_of(p->rules, e->tenant);
+    bool by_size = rule->more_events > 0 && e->at_ms < rule->events_until_ms;
+
+    return (e->at_ms < rule->events_before_ms || by_size) &&
            e->id < last_of(p, event_id_writer(e->id)) && !plan_is_open(p, e) &&
            !rules_hold_event(p->rules, e);
 }
@@ -218,20 +221,25 @@ static void mark_removed(struct plan *p, struct link *l, const struct event_row 
     last->last_id = e->id;
     last->oldest_ms = e->at_ms < last->oldest_ms ? e->at_ms : last->oldest_ms;
     last->newest_ms = e->at_ms > last->newest_ms ? e->at_ms : last->newest_ms;
-    last->by_age++;
-    last->rule = rules_of(p->rules, e->tenant)->keep;
+    const struct rule *rule = rules_of(p->rules, e->tenant);
+    bool by_age = e->at_ms < rule->events_before_ms;
+    last->by_age += by_age;
+    last->by_size += !by_age;
+    last->rule = by_age ? rule->keep : rule->size;
     memcpy(last->after, e->mac, sizeof(last->after));
     l->is_new = true;
 }
 
 /* The events of removals themselves are not told of: that would never end. */
-static void count_removed(const struct event_row *e, struct removal *r)
+static void count_removed(struct plan *p, const struct event_row *e, struct removal *r)
 {
-    struct tally_row t = {.kind = TALLY_BY_AGE, .tenant = e->tenant, .events = 1};
+    bool by_age = e->at_ms < rules_of(p->rules, e->tenant)->events_before_ms;
+    struct tally_row t = {
+        .kind = by_age ? TALLY_BY_AGE : TALLY_BY_SIZE, .tenant = e->tenant, .events = 1};
 
     if (e->kind == EVENT_SYSTEM && str_eq(e->method, STR(RETENTION_METHOD)))
         return;
-    t.bytes = event_bytes(e);
+    t.bytes = event_size_of(e).event;
     t.body_bytes = (int64_t)e->body.n;
     removal_tally(r, &t);
 }
@@ -251,7 +259,7 @@ static void write_checkpoints(struct plan *p, struct slice *sl, struct removal *
             pass_checkpoint(p, l, known, r);
         if (sl->fates[i] == FATE_GOES) {
             mark_removed(p, l, e, r);
-            count_removed(e, r);
+            count_removed(p, e, r);
         }
         l->marked = e->seq;
         memcpy(l->before, e->mac, sizeof(l->before));
@@ -273,6 +281,9 @@ bool plan_events(struct plan *p, struct store *store, struct slice *sl, struct r
         bool may = e->id < sl->last_id && going < p->events_max && goes(p, e);
         sl->fates[i] = may ? FATE_GOES : FATE_STAYS;
         going += may;
+        if (may)
+            rules_of(p->rules, e->tenant)->more_events -=
+                event_size_of(e).event + (int64_t)e->body.n;
     }
     if (!keep_executions_whole(p, store, sl, err))
         return false;

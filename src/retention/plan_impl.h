@@ -47,7 +47,6 @@ struct slice {
 must_check bool plan_read(struct plan *p, struct store *store, struct slice *sl, struct error *err);
 void plan_next_phase(struct plan *p);
 bool plan_is_open(const struct plan *p, const struct event_row *e);
-enum fate plan_fate_of_body(struct plan *p, const struct event_row *e);
 
 /* plan_events.c */
 must_check bool plan_begin_writer(struct plan *p, struct store *store, struct error *err);

@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-#define FRAME 40 /* of an event in a segment */
-
 static void *grown(struct arena *mem, void *rows, size_t n, size_t *cap, size_t size)
 {
     if (n < *cap)
@@ -40,15 +38,6 @@ struct event_row *segment_events(const struct segment_row *segment, struct arena
     for (size_t i = 0; i < segment->n && segment_next(&walk, &events[i]); i++)
         ;
     return events;
-}
-
-int64_t event_bytes(const struct event_row *e)
-{
-    char *bytes = xmalloc(record_room(e));
-    size_t n = record_write(e, bytes);
-
-    free(bytes);
-    return (int64_t)(FRAME + n);
 }
 
 void removal_tally(struct removal *r, const struct tally_row *add)
@@ -89,29 +78,20 @@ static void note_execution(struct removal *r, const struct event_row *e, enum fa
     }
 }
 
-static void sum_up(struct removal *r, const struct event_row *e, enum fate fate, int64_t measured)
+static void sum_up(struct removal *r, const struct event_row *e, enum fate fate)
 {
-    struct tally_row t = {.kind = TALLY_HOUR,
-                          .tenant = e->tenant,
-                          .at = e->at_ms / TALLY_HOUR_MS,
-                          .body_bytes = -(int64_t)e->body.n};
+    struct size_gone gone = {.id = e->id,
+                             .tenant = arena_dup(r->mem, e->tenant),
+                             .at_ms = e->at_ms,
+                             .size = event_size_of(e),
+                             .whole = fate == FATE_GOES};
 
-    if (fate == FATE_GOES) {
-        t.events = -1;
-        t.bytes = -event_bytes(e);
-    }
-    r->freed_bytes -= t.bytes + t.body_bytes;
+    r->freed_bytes += (gone.whole ? gone.size.event : 0) + (int64_t)e->body.n;
     r->changes++;
-    r->whole += fate == FATE_GOES;
-    if (e->id <= measured)
-        removal_tally(r, &t);
+    r->whole += gone.whole;
     note_execution(r, e, fate);
     r->gone = grown(r->mem, r->gone, r->n_gone, &r->cap_gone, sizeof(*r->gone));
-    r->gone[r->n_gone++] = (struct size_gone){.id = e->id,
-                                              .tenant = arena_dup(r->mem, e->tenant),
-                                              .at_ms = e->at_ms,
-                                              .size = event_size_of(e),
-                                              .whole = fate == FATE_GOES};
+    r->gone[r->n_gone++] = gone;
 }
 
 static enum fate fate_of(const struct event_row *e, enum fate fate)
@@ -163,7 +143,7 @@ static void write_rest(struct removal *r, const struct segment_row *segment,
 }
 
 void removal_segment(struct removal *r, const struct segment_row *segment,
-                     const struct event_row *events, const enum fate *fates, int64_t measured)
+                     const struct event_row *events, const enum fate *fates)
 {
     bool changes = false;
 
@@ -173,7 +153,7 @@ void removal_segment(struct removal *r, const struct segment_row *segment,
     for (size_t i = 0; i < segment->n; i++)
         if (fate_of(&events[i], fates[i]) != FATE_STAYS) {
             changes = true;
-            sum_up(r, &events[i], fates[i], measured);
+            sum_up(r, &events[i], fates[i]);
         }
     if (changes)
         write_rest(r, segment, events, fates);

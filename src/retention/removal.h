@@ -3,7 +3,7 @@
  *
  *   store_retention_state(…)                     // first of all reads
  *   removal_init(&r, mem, state->version);
- *   for each segment: removal_segment(&r, segment, events, fates, measured)
+ *   for each segment: removal_segment(&r, segment, events, fates)
  *   removal_end(&r);
  *   lane_write() with r.ops, of which the first is required: STALE when somebody removed or held
  *   something since the version was read; read and plan again.
@@ -38,12 +38,10 @@ struct removal {
 void removal_init(struct removal *r, struct arena *mem, int64_t version);
 /* The events of a segment, in `mem`; an event with an unreadable record has no tenant. */
 struct event_row *segment_events(const struct segment_row *segment, struct arena *mem);
-/* The bytes of the event in the sums: record and frame, and the body. */
-int64_t event_bytes(const struct event_row *e);
 /* Writes the segment anew; nothing if every fate is FATE_STAYS, or if an event cannot be read.
- * `segment` was read with its bodies.  Events up to the id `measured` are in the sums. */
+ * `segment` was read with its bodies. */
 void removal_segment(struct removal *r, const struct segment_row *segment,
-                     const struct event_row *events, const enum fate *fates, int64_t measured);
+                     const struct event_row *events, const enum fate *fates);
 void removal_add(struct removal *r, struct store_op op);
 void removal_tally(struct removal *r, const struct tally_row *add);
 /* Adds the ops for sums and executions. */

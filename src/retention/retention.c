@@ -14,9 +14,7 @@
 #include <unistd.h>
 
 #define FIRST_MS 7000 /* after the start, which is busy */
-#define EVERY_MIN_MS 1000
-#define EVERY_MAX_MS ((int64_t)3600 * 1000)
-#define EVERY_PART 200 /* of the shortest age: what is too old stays so much longer at most */
+#define AGAIN_MS 1000 /* after a run that came too late */
 #define SLICE_BYTES ((size_t)256 << 20)
 #define PAUSE_MS 2       /* between slices */
 #define PAUSE_BUSY_MS 50 /* while calls wait for the write lane */
@@ -79,7 +77,7 @@ static void run_failed(struct retention *r, const struct error *err)
     }
     end_run(r);
     if (is_stale && !r->stopping)
-        loop_timer_start(r->timer, EVERY_MIN_MS, r->every_ms);
+        loop_timer_start(r->timer, AGAIN_MS, r->every_ms);
 }
 
 static void read_failed(struct retention *r)
@@ -335,9 +333,8 @@ static int64_t now_of_rules(void)
 static void on_timer(void *arg)
 {
     struct retention *r = arg;
-    int64_t shortest = 0;
 
-    if (r->step != STEP_IDLE || !rules_are_set(r->config, &shortest))
+    if (r->step != STEP_IDLE)
         return;
     const char *anchor_file;
     r->run_config = config_ref(r->config);
@@ -350,14 +347,10 @@ static void on_timer(void *arg)
 
 void retention_apply(struct retention *r, struct config *c)
 {
-    int64_t shortest = 0, every = 0;
+    int64_t every = rules_interval_ms(c);
 
     config_unref(r->config);
     r->config = config_ref(c);
-    if (rules_are_set(c, &shortest)) {
-        every = shortest / EVERY_PART;
-        every = every < EVERY_MIN_MS ? EVERY_MIN_MS : every > EVERY_MAX_MS ? EVERY_MAX_MS : every;
-    }
     if (every && every != r->every_ms)
         loop_timer_start(r->timer, every < FIRST_MS ? every : FIRST_MS, every);
     else if (!every)

@@ -12,7 +12,7 @@ struct rules {
     struct arena *mem;
     int64_t now_ms;
     struct map by_tenant, held;
-    uint64_t mark;
+    int64_t events_before_ms, bodies_before_ms; /* of all tenants */
 };
 
 static struct str duration_text(const char *option, int64_t ms, struct arena *mem)
@@ -29,6 +29,28 @@ static struct str duration_text(const char *option, int64_t ms, struct arena *me
     return str_of(option);
 }
 
+/* The shortest age of all tenants; 0: none. */
+static int64_t shortest(const struct config *c, bool bodies)
+{
+    int64_t ms = bodies ? c->audit.bodies_ms : c->audit.keep_ms;
+
+    for (size_t i = 0; i < c->n_tenants; i++) {
+        int64_t own = bodies ? c->tenants[i].audit.bodies_ms : c->tenants[i].audit.keep_ms;
+        ms = own && (!ms || own < ms) ? own : ms;
+    }
+    return ms;
+}
+
+static struct str size_text(size_t bytes, struct arena *mem)
+{
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    size_t i = 0;
+
+    for (; i + 1 < countof(units) && bytes % 1024 == 0; i++)
+        bytes /= 1024;
+    return arena_printf(mem, "max_size %zu%s", bytes, units[i]);
+}
+
 struct rules *rules_new(const struct config *c, int64_t now_ms)
 {
     struct rules *r = xcalloc(1, sizeof(*r));
@@ -38,7 +60,8 @@ struct rules *rules_new(const struct config *c, int64_t now_ms)
     r->now_ms = now_ms;
     map_init(&r->by_tenant);
     map_init(&r->held);
-    r->mark = 14695981039346656037u;
+    r->events_before_ms = shortest(c, false) ? now_ms - shortest(c, false) : 0;
+    r->bodies_before_ms = shortest(c, true) ? now_ms - shortest(c, true) : 0;
     return r;
 }
 
@@ -52,16 +75,6 @@ void rules_free(struct rules *r)
     free(r);
 }
 
-/* Order does not matter: the rows have none. */
-static uint64_t digest_of(struct str key)
-{
-    uint64_t h = 14695981039346656037u;
-
-    for (size_t i = 0; i < key.n; i++)
-        h = (h ^ (uint8_t)key.p[i]) * 1099511628211u;
-    return h;
-}
-
 static struct str held_key(enum held_kind kind, struct str tenant, struct str name,
                            struct arena *mem)
 {
@@ -73,16 +86,10 @@ void rules_hold(struct rules *r, const struct held_row *rows, size_t n)
     for (size_t i = 0; i < n; i++) {
         struct str key = held_key(rows[i].kind, rows[i].tenant, rows[i].name, r->mem);
         map_put(&r->held, key, r);
-        r->mark += digest_of(key);
     }
 }
 
-uint64_t rules_mark(const struct rules *r)
-{
-    return r->mark;
-}
-
-const struct rule *rules_of(struct rules *r, struct str tenant)
+struct rule *rules_of(struct rules *r, struct str tenant)
 {
     struct rule *rule = map_get(&r->by_tenant, tenant);
 
@@ -99,6 +106,8 @@ const struct rule *rules_of(struct rules *r, struct str tenant)
         rule->bodies_before_ms = r->now_ms - keep.bodies_ms;
         rule->bodies = duration_text("bodies", keep.bodies_ms, r->mem);
     }
+    if (keep.max_size)
+        rule->size = size_text(keep.max_size, r->mem);
     map_put(&r->by_tenant, rule->tenant, rule);
     return rule;
 }
@@ -119,38 +128,80 @@ bool rules_hold_event(const struct rules *r, const struct event_row *e)
            holds(r, HELD_OWNER, e->tenant, e->owner);
 }
 
-/* The shortest age of all tenants; 0: none. */
-static int64_t shortest(const struct config *c, bool bodies)
+/* The end of the day in which the oldest `bytes` end. */
+static int64_t until(const struct size_row *rows, size_t n, int64_t bytes, bool bodies)
 {
-    int64_t ms = bodies ? c->audit.bodies_ms : c->audit.keep_ms;
+    size_t i = 0;
 
-    for (size_t i = 0; i < c->n_tenants; i++) {
-        int64_t own = bodies ? c->tenants[i].audit.bodies_ms : c->tenants[i].audit.keep_ms;
-        ms = own && (!ms || own < ms) ? own : ms;
+    for (; i + 1 < n; i++) {
+        bytes -= bodies ? rows[i].body_bytes : rows[i].event_bytes + rows[i].body_bytes;
+        if (bytes <= 0)
+            break;
     }
-    return ms;
+    return (rows[i].day + 1) * SIZES_DAY_MS;
 }
 
-bool rules_remove_events(const struct rules *r, int64_t *ret_before_ms)
+static int64_t later(int64_t a, int64_t b)
 {
-    int64_t ms = shortest(r->config, false);
-
-    *ret_before_ms = r->now_ms - ms;
-    return ms != 0;
+    return a > b ? a : b;
 }
 
-bool rules_remove_bodies(const struct rules *r, int64_t *ret_before_ms)
+static void measure(struct rules *r, const struct size_row *rows, size_t n)
 {
-    int64_t ms = shortest(r->config, true);
+    struct rule *rule = rules_of(r, rows[0].tenant);
+    size_t most = config_audit_keep(r->config, rows[0].tenant).max_size;
+    int64_t events = 0, bodies = 0;
 
-    *ret_before_ms = r->now_ms - ms;
-    return ms != 0;
+    for (size_t i = 0; i < n; i++) {
+        events += rows[i].event_bytes;
+        bodies += rows[i].body_bytes;
+    }
+    int64_t excess = events + bodies - (int64_t)most;
+    if (!most || excess <= 0)
+        return;
+    rule->more_bodies = excess < bodies ? excess : bodies;
+    rule->bodies_until_ms = until(rows, n, rule->more_bodies, true);
+    r->bodies_before_ms = later(r->bodies_before_ms, rule->bodies_until_ms);
+    if (excess <= bodies)
+        return;
+    rule->more_events = excess - bodies;
+    rule->events_until_ms = until(rows, n, excess, false);
+    r->events_before_ms = later(r->events_before_ms, rule->events_until_ms);
 }
 
-bool rules_are_set(const struct config *c, int64_t *ret_shortest_ms)
+void rules_measure(struct rules *r, const struct size_row *rows, size_t n)
+{
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && str_eq(rows[end].tenant, rows[i].tenant); end++)
+            ;
+        measure(r, rows + i, end - i);
+    }
+}
+
+int64_t rules_events_before(const struct rules *r)
+{
+    return r->events_before_ms;
+}
+
+int64_t rules_bodies_before(const struct rules *r)
+{
+    return r->bodies_before_ms;
+}
+
+#define EVERY_MIN_MS 1000
+#define EVERY_MAX_MS ((int64_t)3600 * 1000)
+#define EVERY_SIZE_MS ((int64_t)60 * 1000)
+#define EVERY_PART 200 /* of the shortest age: what is too old stays so much longer at most */
+
+int64_t rules_interval_ms(const struct config *c)
 {
     int64_t events = shortest(c, false), bodies = shortest(c, true);
+    int64_t age = !bodies || (events && events < bodies) ? events : bodies;
+    int64_t every = later(age / EVERY_PART, EVERY_MIN_MS);
+    bool has_size = c->audit.max_size != 0;
 
-    *ret_shortest_ms = !bodies || (events && events < bodies) ? events : bodies;
-    return events || bodies;
+    for (size_t i = 0; i < c->n_tenants; i++)
+        has_size |= c->tenants[i].audit.max_size != 0;
+    every = age ? every < EVERY_MAX_MS ? every : EVERY_MAX_MS : 0;
+    return has_size && (!every || every > EVERY_SIZE_MS) ? EVERY_SIZE_MS : every;
 }

@@ -9,26 +9,31 @@
 #include "config/config.h"
 #include "holds/store/rows.h"
 #include "store/rows.h"
+#include "store/sizes.h"
 
 struct rule {
     struct str tenant;
-    int64_t events_before_ms, bodies_before_ms; /* 0: none are removed */
+    int64_t events_before_ms, bodies_before_ms; /* 0: none are removed for their age */
     struct str keep, bodies;                    /* "keep 90d", "bodies 7d" */
+    /* For their size: so many bytes have to go, the oldest first; the plan counts them down.  The days
+     * that have these bytes end at the times. */
+    int64_t more_bodies, bodies_until_ms;
+    int64_t more_events, events_until_ms;
+    struct str size; /* "max_size 10GiB" */
 };
 struct rules;
 struct rules *rules_new(const struct config *c, int64_t now_ms) must_check;
 void rules_free(struct rules *r);
 void rules_hold(struct rules *r, const struct held_row *rows, size_t n);
 /* The rule of a tenant; lives as long as `r`. */
-const struct rule *rules_of(struct rules *r, struct str tenant);
+struct rule *rules_of(struct rules *r, struct str tenant);
+/* What is stored, by tenant and day, in this order: what exceeds max_size has to go. */
+void rules_measure(struct rules *r, const struct size_row *rows, size_t n);
 bool rules_hold_event(const struct rules *r, const struct event_row *e);
-/* Whether anything can be removed, and the latest time that any tenant's rule names. */
-bool rules_remove_events(const struct rules *r, int64_t *ret_before_ms);
-bool rules_remove_bodies(const struct rules *r, int64_t *ret_before_ms);
-/* A digest of holds and configuration: while it is the same, and time goes on, only more becomes old
- * enough. */
-uint64_t rules_mark(const struct rules *r);
-/* Whether any rule of the configuration removes something. */
-bool rules_are_set(const struct config *c, int64_t *ret_shortest_ms);
+/* The latest time that the rule of any tenant names; 0: nothing is removed. */
+int64_t rules_events_before(const struct rules *r);
+int64_t rules_bodies_before(const struct rules *r);
+/* How often to look: by the shortest age and by max_size; 0: no rule is set. */
+int64_t rules_interval_ms(const struct config *c);
 
 #endif

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Retention: what is too old goes, bodies first, nothing younger goes, and the chain stays proven."""
+import contextlib
 import json
 import os
 import random
-import sqlite3
+import subprocess
+import threading
 
 import pytest
 
@@ -164,3 +166,64 @@ def test_killed_at_a_slice__leaves_it_whole_or_not_at_all(kept, point):
     hf.start()
     wait_for(lambda: len(executions(hf)) <= 1, 'the rest to be removed')  # the last event before a kill stays, with its call
     verify(hf)
+
+
+def test_max_size__the_oldest_bodies_of_a_tenant_go(kept):
+    hf = kept(audit={'keep': '100d', 'bodies': '100d', 'max_size': '1MiB'})
+    client = calls(hf, 1, 'first')
+    for _ in range(60):
+        assert client.call('echo', {'text': os.urandom(9000).hex()}).status == 200
+    hf.restart(kill=False)
+    wait_for(lambda: metric(hf, 'holdfast_retention_bodies_total') > 0, 'the oldest bodies to be removed')
+    runs(hf)
+    stats, = [t for t in json.loads(run(hf, 'audit', 'stats', '--json', env=hf.database).stdout)['tenants'] if t['tenant'] == 'default']
+    assert (1 << 20) - 80000 < stats['bytes'] <= (1 << 20) + 4096, stats  # the event of the removal came after it
+    assert stats['rules']['max_size_bytes'] == 1 << 20
+    found = [bool(e.get('body')) for e in events(hf) if e['kind'] == 'intent']
+    assert len(found) == 61 and found == sorted(found), found
+    assert len(executions(hf)) == 61 and verify(hf)['removed'] == 0
+
+
+@pytest.mark.parametrize('rounds', [10 if harness.LONG else 2])
+def test_load_and_kills__nothing_younger_goes_and_the_chain_is_always_proven(kept, rounds):
+    """Calls go on while hours pass and the program is killed during its runs of retention."""
+    hf, chance = kept(audit={'keep': '2h', 'bodies': '1h'}), random.Random(SEED)
+    made, stop, hours = [], threading.Event(), [0]
+
+    def load():
+        while not stop.is_set():
+            text = f'{hours[0]}:{len(made)}'
+            with contextlib.suppress(OSError, AssertionError, ValueError):
+                client = hf.client('/mcp/up').connect()
+                while not stop.is_set():
+                    text = f'{hours[0]}:{len(made)}'
+                    reply = client.call('echo', {'text': text})
+                    if reply.status == 200 and reply.result.get('isError') is not True:
+                        made.append((hours[0], text))
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    try:
+        for n in range(rounds):
+            wanted = len(made) + 60
+            wait_for(lambda w=wanted: len(made) >= w, 'calls of this hour')
+            hours[0] += 1
+            hf.slept.set(hours[0] * HOUR)
+            hf.env['HOLDFAST_FAULT'] = f"retention.{chance.choice(['planned', 'written'])}:{chance.randrange(1, 3)}"
+            hf.restart(kill=True)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                hf.process.wait(20)
+            verify(hf)
+            del hf.env['HOLDFAST_FAULT']
+            hf.restart(kill=True)
+            wait_for(lambda: metric(hf, 'holdfast_retention_last_run_timestamp_seconds') > 0, f'a run of round {n}')
+            verify(hf)
+    finally:
+        stop.set()
+        thread.join()
+    outcomes = [e for e in events(hf) if e['kind'] == 'intent']
+    stored = {json.loads(e['body'])['arguments']['text'] for e in outcomes if e.get('body')}
+    now = hours[0]
+    assert {text for hour, text in made if hour == now} <= stored, f'seed {SEED}'
+    assert not [text for hour, text in made if hour < now - 1 and text in stored], f'seed {SEED}'
+    assert verify(hf)['bodies_deleted'] > 0

@@ -33,6 +33,12 @@ bool store_tallies(struct store *s, enum tally_kind kind, struct arena *mem,
                       ret_n, err);
 }
 
+bool store_sizes_by_day(struct store *s, struct arena *mem, struct size_row **ret_rows,
+                        size_t *ret_n, struct error *err)
+{
+    return store_rows(s, &(struct store_call){VERB_SIZES_BY_DAY, .mem = mem}, ret_rows, ret_n, err);
+}
+
 bool store_folded(struct store *s, struct arena *mem, struct folded_row **ret_rows, size_t *ret_n,
                   struct error *err)
 {

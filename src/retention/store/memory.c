@@ -265,6 +265,28 @@ static bool folded(struct store *store, struct store_call *c, struct error *err 
     return true;
 }
 
+static bool sizes_by_day(struct store *store, struct store_call *c, struct error *err unused_arg)
+{
+    struct memory_store *s = mem_of(store);
+    struct sizes sizes = {0};
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n_events; i++)
+        if (s->events[i].folded && !s->events[i].removed)
+            sizes_add(&sizes, s->events[i].row.tenant, s->events[i].row.at_ms,
+                      event_size_of(&s->events[i].row));
+    pthread_mutex_unlock(&s->lock);
+    sizes_sort(&sizes);
+    struct size_row *rows = arena_zalloc(c->mem, (sizes.n + 1) * sizeof(*rows));
+    for (size_t i = 0; i < sizes.n; i++) {
+        rows[i] = *sizes.rows[i];
+        rows[i].tenant = arena_dup(c->mem, rows[i].tenant);
+    }
+    c->rows = rows;
+    c->n = sizes.n;
+    sizes_release(&sizes);
+    return true;
+}
+
 static bool no_file(struct store *store unused_arg, struct store_call *c,
                     struct error *err unused_arg)
 {
@@ -274,10 +296,9 @@ static bool no_file(struct store *store unused_arg, struct store_call *c,
 }
 
 static const struct verb_handler verbs[] = {
-    {VERB_RETENTION_STATE, state}, {VERB_SEGMENTS, segments},
-    {VERB_REMOVED, removed},       {VERB_TALLIES, tallies},
-    {VERB_FOLDED, folded},         {VERB_FILE_SPACE, no_file},
-    {VERB_FILE_SHRINK, no_file},   {0},
+    {VERB_RETENTION_STATE, state}, {VERB_SEGMENTS, segments},   {VERB_REMOVED, removed},
+    {VERB_TALLIES, tallies},       {VERB_FOLDED, folded},       {VERB_SIZES_BY_DAY, sizes_by_day},
+    {VERB_FILE_SPACE, no_file},    {VERB_FILE_SHRINK, no_file}, {0},
 };
 
 static size_t tables(void *arrays, struct mem_table *ret)

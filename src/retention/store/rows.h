@@ -30,11 +30,9 @@ struct removed_row {
     uint8_t seal[32];
 };
 
-/* Sums that retention keeps beside the events. */
+/* Sums of what was removed. */
 enum tally_kind {
-    TALLY_HOUR,     /* what is stored of a tenant, by hour: `at` is hours since 1970 */
-    TALLY_MEASURED, /* tenant "", `at` is a writer: `events` is the id up to which it was summed */
-    TALLY_BY_AGE,   /* removed of a tenant, and no event tells of it yet; `at` is 0 */
+    TALLY_BY_AGE, /* removed of a tenant, and no event tells of it yet; `at` is 0 */
     TALLY_BY_SIZE,
     TALLY_BODIES_BY_AGE,
     TALLY_BODIES_BY_SIZE,
@@ -48,7 +46,6 @@ struct tally_row {
     int64_t bytes;  /* of records with their frames */
     int64_t body_bytes;
 };
-#define TALLY_HOUR_MS ((int64_t)3600 * 1000)
 
 /* How far the events of a writer are folded. */
 struct folded_row {

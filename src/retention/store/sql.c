@@ -45,6 +45,17 @@ static const struct row_column folded_columns[] = {
 };
 static const struct row_type folded = {sizeof(struct folded_row), folded_columns, 2, NULL};
 
+#define AT(member) offsetof(struct size_row, member)
+static const struct row_column day_columns[] = {
+    {COLUMN_TEXT, AT(tenant), "tenant_id"},     {COLUMN_INT, AT(day), "day"},
+    {COLUMN_INT, AT(events), "events"},         {COLUMN_INT, AT(event_bytes), "event_bytes"},
+    {COLUMN_INT, AT(bodies), "bodies"},         {COLUMN_INT, AT(body_bytes), "body_bytes"},
+    {COLUMN_INSTANT, AT(first_ms), "first_at"}, {COLUMN_INSTANT, AT(last_ms), "last_at"},
+};
+#undef AT
+static const struct row_type day = {sizeof(struct size_row), day_columns, countof(day_columns),
+                                    NULL};
+
 enum { OF_ALL, OF_WRITER };
 static unsigned by_writer(const struct store_call *c)
 {
@@ -75,6 +86,13 @@ const struct sql_read sql_retention_reads[] = {
      {{"SELECT @ FROM audit_tallies WHERE kind = ?1 ORDER BY tenant, at"},
       {"SELECT @ FROM mcp.audit_tallies WHERE kind = $1::bigint ORDER BY tenant COLLATE \"C\", "
        "at"}},
+     .no_page_limit = true},
+    {VERB_SIZES_BY_DAY,
+     &day,
+     {{ARG_END}},
+     NULL,
+     {{"SELECT @ FROM audit_sizes ORDER BY tenant_id, day"},
+      {"SELECT @ FROM mcp.audit_sizes ORDER BY tenant_id COLLATE \"C\", day"}},
      .no_page_limit = true},
     {VERB_FOLDED,
      &folded,

@@ -4,6 +4,7 @@
 #define HOLDFAST_RETENTION_STORE_VERBS_H
 
 #include "retention/store/rows.h"
+#include "store/sizes.h"
 #include "store/store.h"
 
 #define RETENTION_VERBS(X)                                                                         \
@@ -13,7 +14,8 @@
     X(TALLIES, tallies, ROWS)                                                                      \
     X(FOLDED, folded, ROWS)                                                                        \
     X(FILE_SPACE, file_space, OTHER)                                                               \
-    X(FILE_SHRINK, file_shrink, OTHER)
+    X(FILE_SHRINK, file_shrink, OTHER)                                                             \
+    X(SIZES_BY_DAY, sizes_by_day, ROWS)
 
 enum retention_verb {
     RETENTION_VERBS_BEFORE = VERB_FAMILY + 24 - 1,
@@ -40,6 +42,9 @@ must_check bool store_removed(struct store *s, int64_t writer, struct arena *mem
 /* The sums of one kind, by tenant and `at`. */
 must_check bool store_tallies(struct store *s, enum tally_kind kind, struct arena *mem,
                               struct tally_row **ret_rows, size_t *ret_n, struct error *err);
+/* What is stored of each tenant by day, by tenant and day (store/sizes.h). */
+must_check bool store_sizes_by_day(struct store *s, struct arena *mem, struct size_row **ret_rows,
+                                   size_t *ret_n, struct error *err);
 /* By writer.  A writer without folded events may be absent. */
 must_check bool store_folded(struct store *s, struct arena *mem, struct folded_row **ret_rows,
                              size_t *ret_n, struct error *err);

@@ -67,7 +67,7 @@ static void apply(struct fixture *f, const enum fate *by_count)
         enum fate fates[8];
         for (size_t k = 0; k < segments[i].n; k++)
             fates[k] = by_count[(events[k].id & EVENT_COUNT_MASK) - 1];
-        removal_segment(&r, &segments[i], events, fates, INT64_MAX);
+        removal_segment(&r, &segments[i], events, fates);
     }
     removal_end(&r);
     check(f, store_write(f->store, r.ops, r.n, &f->err));
@@ -323,18 +323,18 @@ static void sums(struct fixture *f)
 {
     struct tally_row *rows = NULL;
     size_t n = 0;
-    add(f, TALLY_HOUR, 7, 2);
-    add(f, TALLY_HOUR, 3, 1);
-    add(f, TALLY_HOUR, 7, 3);
+    add(f, TALLY_BODIES_BY_AGE, 7, 2);
+    add(f, TALLY_BODIES_BY_AGE, 3, 1);
+    add(f, TALLY_BODIES_BY_AGE, 7, 3);
     add(f, TALLY_BY_AGE, 0, 3);
-    check(f, store_tallies(f->store, TALLY_HOUR, f->mem, &rows, &n, &f->err));
+    check(f, store_tallies(f->store, TALLY_BODIES_BY_AGE, f->mem, &rows, &n, &f->err));
     assert_int_equal(n, 2);
     assert_int_equal(rows[0].at, 3);
     assert_int_equal(rows[1].events, 5);
     assert_int_equal(rows[1].bytes, 50);
     assert_int_equal(rows[1].body_bytes, 500);
-    add(f, TALLY_HOUR, 7, -5);
-    check(f, store_tallies(f->store, TALLY_HOUR, f->mem, &rows, &n, &f->err));
+    add(f, TALLY_BODIES_BY_AGE, 7, -5);
+    check(f, store_tallies(f->store, TALLY_BODIES_BY_AGE, f->mem, &rows, &n, &f->err));
     assert_int_equal(n, 1);
 }
 TEST(test_tally_add__adds_and_forgets_what_is_zero)

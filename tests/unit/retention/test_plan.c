@@ -64,13 +64,13 @@ static bool write_removal(struct audit_db *db, struct removal *r)
     return r->n < 2 || store_write(db->store, r->ops, r->n, &err);
 }
 
-/* One run at this time; the number of events that went. */
-static size_t run_at(struct audit_db *db, int64_t now_ms)
+/* One run by these rules; the number of events that went. */
+static size_t run_by(struct audit_db *db, const char *rules, int64_t now_ms)
 {
     struct config *c = NULL;
     size_t gone = 0;
     bool more = true;
-    must(config_parse(STR(RULES), STR("h.json"), NULL, &c, &must_err));
+    must(config_parse(str_of(rules), STR("h.json"), NULL, &c, &must_err));
     struct plan *p = plan_new(db->chain, rules_new(c, now_ms));
     fold(db);
     must(plan_begin(p, db->store, &must_err));
@@ -88,6 +88,11 @@ static size_t run_at(struct audit_db *db, int64_t now_ms)
     plan_free(p);
     config_unref(c);
     return gone;
+}
+
+static size_t run_at(struct audit_db *db, int64_t now_ms)
+{
+    return run_by(db, RULES, now_ms);
 }
 
 static enum event_walk verify_one(void *arg, const struct event_row *e, struct error *err)
@@ -289,6 +294,82 @@ TEST(test_plan__a_tampered_event_stays_as_evidence)
     struct chain_report report;
     assert_false(verify(&db, &report, &must_err));
     assert_non_null(strstr(must_err.text, "event 1.5 is missing"));
+    audit_db_close(&db);
+}
+
+#define SIZE_RULES "{\"holdfast\":{\"tenants\":{\"default\":{\"audit\":{\"max_size\":\"1MiB\"}}}}}"
+
+/* Events and bodies of a tenant. */
+static struct size_row size_of(struct audit_db *db, const char *tenant)
+{
+    struct arena *mem = arena_new(1 << 20);
+    struct size_row *rows = NULL, sum = {0};
+    size_t n = 0;
+    must(store_sizes_by_day(db->store, mem, &rows, &n, &must_err));
+    for (size_t i = 0; i < n; i++) {
+        if (!str_eq(rows[i].tenant, str_of(tenant)))
+            continue;
+        sum.events += rows[i].events;
+        sum.event_bytes += rows[i].event_bytes;
+        sum.bodies += rows[i].bodies;
+        sum.body_bytes += rows[i].body_bytes;
+    }
+    arena_free(mem);
+    return sum;
+}
+
+static void notes(struct audit_db *db, const char *tenant, size_t n, struct str body)
+{
+    struct event_row rows[60], *events[60];
+    for (size_t i = 0; i < n; i += 60) {
+        for (size_t k = 0; k < 60; k++) {
+            events[k] = &rows[k];
+            rows[k] = audit_db_event(EVENT_NOTE, str_of(tenant));
+            rows[k].at_ms = T0 + (int64_t)(i + k) * 60000;
+            if (body.n)
+                audit_db_body(&rows[k], body);
+        }
+        audit_db_write(db, events, 60);
+    }
+}
+
+TEST(test_plan__the_oldest_bodies_go_until_the_tenant_is_small_enough)
+{
+    static char text[20000];
+    struct audit_db db;
+    audit_db_open(&db, false);
+    memset(text, 'x', sizeof(text));
+    notes(&db, "default", 120, str_n(text, sizeof(text)));
+    notes(&db, "acme", 120, str_n(text, sizeof(text)));
+    assert_int_equal(run_by(&db, SIZE_RULES, T0 + DAY), 0);
+    struct size_row left = size_of(&db, "default");
+    assert_int_equal(left.events, 120);
+    assert_true(left.event_bytes + left.body_bytes <= 1 << 20);
+    assert_true(left.event_bytes + left.body_bytes + (int64_t)sizeof(text) > 1 << 20);
+    assert_int_equal(size_of(&db, "acme").bodies, 120);
+    struct chain_report report = proven(&db);
+    assert_int_equal(report.bodies_deleted, 120 - left.bodies);
+    assert_int_equal(run_by(&db, SIZE_RULES, T0 + DAY), 0);
+    assert_int_equal(size_of(&db, "default").bodies, left.bodies);
+    audit_db_close(&db);
+}
+
+TEST(test_plan__events_go_when_bodies_are_not_enough)
+{
+    struct audit_db db;
+    audit_db_open(&db, false);
+    notes(&db, "default", 15000, STR_NONE);
+    notes(&db, "acme", 60, STR("{}"));
+    fold(&db);
+    int64_t before = size_of(&db, "default").event_bytes;
+    assert_true(before > 1 << 20);
+    size_t gone = run_by(&db, SIZE_RULES, T0 + DAY);
+    struct size_row left = size_of(&db, "default");
+    assert_int_equal(left.events, 15000 - gone);
+    assert_true(left.event_bytes <= 1 << 20);
+    assert_true(left.event_bytes + 1000 > 1 << 20);
+    assert_int_equal(size_of(&db, "acme").bodies, 60);
+    assert_int_equal(proven(&db).removed, gone);
     audit_db_close(&db);
 }
 
