@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import harness
-from commands import command_env
+from commands import command_env, run
 from rest import Rest, refused
 
 NEW = {'If-None-Match': '*'}
@@ -132,3 +132,19 @@ def test_command__sets_shows_lists_and_removes(holdfast, tmp_path, runs):
     assert 'cannot be opened' in templates(hf, 'set', 'a', '--file', '/nonexistent', status=1)
     assert 'did you mean' in templates(hf, 'sho', status=2)
     assert 'NAME@2' in templates(hf, 'show', 'a@x', status=2)
+
+
+def test_command__works_on_another_holdfast_with_the_rights_of_its_key(holdfast):
+    hf = holdfast(settings={'auth': 'required'})
+    keys = {role: run(hf, 'key', 'create', '--tenant', 'acme', '--role', role).stdout.strip() for role in ('admin', 'member')}
+
+    def there(role, *args, given=''):
+        return run(hf, 'templates', *args, '--url', f'http://127.0.0.1:{hf.port}', env={'HOLDFAST_KEY': keys[role]}, with_data=False, stdin=given)
+
+    assert there('admin', 'set', 'a', given='{"ttl":"1h"}').returncode == 0
+    assert json.loads(there('member', 'show', 'a', '--json').stdout)['version'] == 1
+    for args in (('set', 'a'), ('remove', 'a')):
+        refusal = there('member', *args, given='{}')
+        assert refusal.returncode != 0 and 'admin' in refusal.stderr, refusal
+    assert templates(hf, 'list') == '' and 'a' in templates(hf, 'list', '--tenant', 'acme')
+    assert there('admin', 'remove', 'a').returncode == 0
