@@ -103,8 +103,11 @@ class World:
             return file.read().splitlines()
 
     def rows(self):
-        """Everything that is stored but for leases, positions and the clock of keys."""
+        """Everything that is stored but for leases, positions and the clock of keys.  An erasure that an operation began is over."""
         path = os.path.join(self.hf.data, 'holdfast.db')
+        with sqlite3.connect(f'file:{path}?mode=ro', uri=True) as db:
+            harness.wait_for(lambda: db.execute('SELECT COUNT(*) FROM audit_erasures WHERE done_at IS NULL').fetchone() == (0,),
+                             'the end of the erasures')
         with sqlite3.connect(f'file:{path}?mode=ro', uri=True) as db:
             tables = [n for n, in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")]
             found = {}
