@@ -174,6 +174,8 @@ bool sessions_serve_session(struct sessions_serve *s, struct control *control, s
 
 /* What is printed. */
 
+static const char *const json_names[MOCK_RULES] = {"exact", "again", "in_order", "unknown"};
+
 /* Writes as much as the reader takes, waiting up to `wait_ms` for each part: nobody has to read the
  * lines for the servers to go on.  The rest stays for the next time. */
 static void print_within(struct serving *v, int wait_ms)
@@ -277,7 +279,7 @@ static void write_answered(struct serving *v, const struct mock_answered *a)
     js_object(&w);
     js_kv_string(&w, "server", a->server);
     js_kv_string(&w, "tool", a->tool);
-    js_kv_string(&w, "rule", str_of(mock_rule_names[a->rule]));
+    js_kv_string(&w, "rule", str_of(json_names[a->rule]));
     if (a->call)
         js_kv_int(&w, "number", a->call->number);
     js_kv_string(&w, "why", a->why);

@@ -131,7 +131,7 @@ def test_rules__exact_then_again_then_in_order_then_an_error(api, modern):
         gone = client.call('buy', {'item': 'tea'}).error
         assert 'no call of buy; of shop it has calls of look, keep' in gone['message'], gone
         calls, summary = served.end(status=1)
-    assert rules(calls) == [('exact', 1), ('again', 1), ('exact', 4), ('in order', 5), ('unknown', None),
+    assert rules(calls) == [('exact', 1), ('again', 1), ('exact', 4), ('in_order', 5), ('unknown', None),
                             ('exact', 2), ('exact', 3), ('again', 2), ('unknown', None)]
     assert summary == {'calls': 9, 'exact': 4, 'again': 2, 'in_order': 1, 'unknown': 2, 'recorded': 5, 'used': 5}
 
@@ -191,7 +191,7 @@ def test_answers_that_are_not_on_record__are_errors_that_say_so(holdfast, tmp_pa
         # Redacted arguments match nothing, so the call is answered in order.
         assert client.call('fail', {'key': 'another'}).result['isError'] is True
         calls, _ = served.end(status=1)
-    assert rules(calls) == [('unknown', None), ('unknown', None), ('in order', 2)]
+    assert rules(calls) == [('unknown', None), ('unknown', None), ('in_order', 2)]
 
 
 # The source.
