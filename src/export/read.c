@@ -16,6 +16,8 @@ static const struct js_limits limits_call = {.depth = 72, .keys = 10000, .nodes 
 static const struct js_limits limits_other = {
     .depth = 72, .keys = 10000, .nodes = 8 << 20, .flags = JS_NO_DUPLICATES};
 
+#define COUNT_MAX (INT64_C(1) << 53)
+
 struct reading {
     struct export_read *r;
     struct str line;
@@ -114,7 +116,7 @@ static bool read_number(struct reading *g, const struct js_node *object, const c
 {
     const struct js_node *v = member(g, object, name);
 
-    return !v || (js_to_i64(&g->doc, v, ret) && *ret >= 0) ||
+    return !v || (js_to_i64(&g->doc, v, ret) && *ret >= 0 && *ret <= COUNT_MAX) ||
            refuse(g, "has a \"%s\" that is not a number of 0 or more", name);
 }
 
@@ -129,14 +131,26 @@ static bool read_time(struct reading *g, const struct js_node *object, const cha
            refuse(g, "has a \"%s\" that is not a time", name);
 }
 
+/* As strict as for a request, so that whoever reads the session can read it. */
+static bool is_plain_object(struct str json)
+{
+    struct arena *scratch = arena_new(SIZE_MAX / 4);
+    struct js_doc doc;
+    bool ok = js_parse(json, &js_limits_request, scratch, &doc, NULL) &&
+              js_type_is(js_root(&doc), JS_OBJECT);
+
+    arena_free(scratch);
+    return ok;
+}
+
 static bool read_object(struct reading *g, const struct js_node *object, const char *name,
                         struct str *ret)
 {
     const struct js_node *v = member(g, object, name);
 
     *ret = v ? js_raw(&g->doc, v) : STR_NONE;
-    return !v || (js_type_is(v, JS_OBJECT) && ret->n <= EXPORT_JSON_MAX) ||
-           refuse(g, "has a \"%s\" that is not an object of at most %zu bytes", name,
+    return !v || (ret->n <= EXPORT_JSON_MAX && is_plain_object(*ret)) ||
+           refuse(g, "has a \"%s\" that is not an object of at most %zu bytes and 64 levels", name,
                   EXPORT_JSON_MAX);
 }
 
@@ -180,8 +194,6 @@ static bool read_setup(struct reading *g, const struct js_node *session)
 static bool read_context(struct reading *g, const struct js_node *session)
 {
     const struct js_node *v = member(g, session, "context");
-    struct arena *scratch;
-    struct js_doc doc;
 
     if (!v)
         return true;
@@ -189,11 +201,8 @@ static bool read_context(struct reading *g, const struct js_node *session)
         return refuse(g, "has a \"context\" that cannot be read");
     if (g->ret->about.context.n > EXPORT_CONTEXT_MAX)
         return refuse(g, "has a \"context\" longer than %zu bytes", EXPORT_CONTEXT_MAX);
-    scratch = arena_new(SIZE_MAX / 4);
-    bool ok = js_parse(g->ret->about.context, &js_limits_request, scratch, &doc, NULL) &&
-              js_type_is(js_root(&doc), JS_OBJECT);
-    arena_free(scratch);
-    return ok || refuse(g, "has a \"context\" that is not a JSON object");
+    return is_plain_object(g->ret->about.context) ||
+           refuse(g, "has a \"context\" that is not a JSON object of at most 64 levels");
 }
 
 static bool read_status(struct reading *g, const struct js_node *session)

@@ -454,3 +454,30 @@ def test_retention__takes_imported_bodies_and_leaves_what_is_known_of_them(kept,
     assert [without_bodies(c) for c in left] == [without_bodies(c) for c in calls]
     assert all('json' not in c[which] and 'text' not in c[which] and 'base64' not in c[which] for c in left for which in ('params', 'result'))
     audit_is_true(hf)
+
+
+PLAIN = {'id': 'x', 'session_id': 'plain', 'edge_mcp_id': '', 'status': 'active', 'origin': 'rest', 'carrier': 'rest', 'initialized': False,
+         'connection_metadata': {'a': '\0', 'b': 12345678901234567890}, 'created_at': '1970-01-01T00:00:00.001Z', 'last_activity_at': '9999-12-31T23:59:59.999Z',
+         'tool_execution_count': 2**53, 'total_tokens_used': 2**53, 'context': {'json': {'a': '\0', 'b': '\ufffe'}}}
+
+
+def nested(depth):
+    return {} if depth == 1 else {'a': nested(depth - 1)}
+
+
+@pytest.mark.parametrize('name,values', [
+    ('tool_execution_count', [-1, 1.5, 2**53 + 1, '1']), ('created_at', ['x', 1, '1970-01-01T00:00:00.000Z']), ('client_name', [3, 'a\0b', 'x' * 1025]),
+    ('client_type', ['x']), ('status', ['idle', 'gone', 1]), ('id', ['', 'y' * 65]), ('session_id', ['', 'x' * 256]), ('toolsets', [['a,b'], [''], 'x']),
+    ('setup', [[], {'profile': 3}]), ('context', [{}, {'json': []}, {'text': 'x'}, {'json': nested(65)}, {'json': {}, 'text': '{}'}]),
+    ('connection_metadata', [[], nested(65), {f'{n}': n for n in range(10_001)}, {'a': 'x' * (64 << 10)}]), ('lineage', ['x', []])])
+def test_odd_sessions__are_refused(name, values, holdfast, signer):
+    api = Rest(holdfast())
+    send(api, signer.file(PLAIN | ({} if name != 'connection_metadata' else {name: nested(64)}), []))
+    for value in values:
+        says(api, signer.file(PLAIN | {name: value}, []), '^line 1 ')
+
+
+def test_odd_but_valid_session__comes_back(rest, signer):
+    api = rest()
+    data = signer.file(PLAIN, [])
+    is_same(data, api, send(api, data).json()['session_id'])
