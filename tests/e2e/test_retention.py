@@ -193,7 +193,7 @@ def test_load_and_kills__nothing_younger_goes_and_the_chain_is_always_proven(kep
     def load():
         while not stop.is_set():
             text = f'{hours[0]}:{len(made)}'
-            with contextlib.suppress(OSError, AssertionError, ValueError):
+            with contextlib.suppress(OSError, EOFError, AssertionError, ValueError, KeyError):
                 client = hf.client('/mcp/up').connect()
                 while not stop.is_set():
                     text = f'{hours[0]}:{len(made)}'
