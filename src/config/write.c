@@ -218,6 +218,7 @@ static void write_clients(struct js_writer *w, const struct js_field *f, const v
 static bool is_unset(const struct js_field *f, const void *place)
 {
     return !f->default_text && ((f->kind == JS_BIND_DURATION && *(const int64_t *)place == 0) ||
+                                (f->kind == JS_BIND_SIZE && *(const size_t *)place == 0) ||
                                 (f->kind == JS_BIND_INT && *(const int64_t *)place < 0));
 }
 

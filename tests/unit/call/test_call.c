@@ -137,8 +137,11 @@ static void rig_open(struct rig *r)
     upstreams_apply(r->set, r->config);
     r->up = upstreams_find(r->set, STR("sample"));
     find_catalog(r);
-    struct calls_config calls = {
-        .loop = r->loop, .audit = r->audit, .lanes = r->lanes, .undelivered = r->undelivered};
+    struct calls_config calls = {.loop = r->loop,
+                                 .audit = r->audit,
+                                 .lanes = r->lanes,
+                                 .undelivered = r->undelivered,
+                                 .config = &r->config};
     r->calls = calls_new(&calls);
 }
 

@@ -76,7 +76,8 @@ TEST(test_config_write__defaults_in_full)
                                "      \"body\": \"4MiB\",\n"
                                "      \"audit_body\": \"16KiB\",\n"
                                "      \"disk_reserve\": \"64MiB\"\n"
-                               "    }\n"
+                               "    },\n"
+                               "    \"audit\": {}\n"
                                "  }\n"
                                "}");
     done();
