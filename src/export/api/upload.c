@@ -102,7 +102,7 @@ bool upload_add(const struct upload *u, int64_t at, struct str bytes, int64_t *r
                 struct error *err)
 {
     char name[NAME_TEXT];
-    int folder, fd;
+    int folder = -1, fd;
 
     *ret_length = 0;
     name_of(u, name);
@@ -134,7 +134,7 @@ bool upload_add(const struct upload *u, int64_t at, struct str bytes, int64_t *r
 bool upload_take(const struct upload *u, int *ret_fd, struct error *err)
 {
     char name[NAME_TEXT];
-    int folder;
+    int folder = -1;
 
     name_of(u, name);
     if (!open_folder(u->data_dir, false, &folder, err))
@@ -150,7 +150,7 @@ bool upload_take(const struct upload *u, int *ret_fd, struct error *err)
 void uploads_clear(struct str data_dir)
 {
     struct error ignored;
-    int folder;
+    int folder = -1;
 
     if (!open_folder(data_dir, false, &folder, &ignored))
         return;
