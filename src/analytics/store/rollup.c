@@ -118,6 +118,16 @@ static bool labels_used(struct fold *f, struct map *counts, const struct rollup 
     return f->io->count(f->io->arg, day->labels->tenant, day->span, *ret, err);
 }
 
+/* A row for further sets of labels may be there already, so this counts some too many, never too few. */
+static void limit_day(struct fold *f, struct rollup *day, int64_t *used)
+{
+    size_t n = f->n;
+    if (*used >= ROLLUP_LABELS_MAX)
+        day->instead = other_of(f, day, *used >= 2 * ROLLUP_LABELS_MAX);
+    if (!day->instead || f->n > n)
+        (*used)++;
+}
+
 static bool limit_labels(struct fold *f, struct error *err)
 {
     struct map counts = {0};
@@ -129,8 +139,8 @@ static bool limit_labels(struct fold *f, struct error *err)
         if (day->cells.p)
             continue;
         ok = labels_used(f, &counts, day, &used, err);
-        if (ok && (*used)++ >= ROLLUP_LABELS_MAX)
-            day->instead = other_of(f, day, *used > 2 * ROLLUP_LABELS_MAX);
+        if (ok)
+            limit_day(f, day, used);
     }
     map_release(&counts);
     return ok;

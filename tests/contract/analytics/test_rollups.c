@@ -443,12 +443,13 @@ TEST(test_rollups__packed_hours_count_the_same_and_take_late_calls)
 
 /* Limits. */
 
-static void call_once(struct fixture *f, int64_t *count, struct str client, struct str session)
+static void call_by(struct fixture *f, int64_t *count, struct str client, struct str owner)
 {
     struct event_row e = intent(event_id(1, ++*count), ID "000001");
     e.at_ms = NOW;
     e.client = client;
-    e.session_id = session;
+    e.session_id = STR_NONE;
+    e.owner = owner;
     int64_t exec = e.id;
     append(f, e);
     e.id = event_id(1, ++*count);
@@ -459,6 +460,11 @@ static void call_once(struct fixture *f, int64_t *count, struct str client, stru
     e.exec = exec;
     e.outcome = STR("ok");
     append(f, e);
+}
+
+static void call_once(struct fixture *f, int64_t *count, struct str client)
+{
+    call_by(f, count, client, STR("user:alice"));
 }
 
 static int64_t calls_of(struct fixture *f, struct str client, size_t *ret_rows)
@@ -490,18 +496,28 @@ static void labels_are_limited(struct fixture *f)
     int64_t count = 0;
     size_t rows = 0;
     for (int i = 0; i < ROLLUP_LABELS_MAX; i++)
-        call_once(f, &count, arena_printf(f->mem, "client %d", i), STR_NONE);
+        call_once(f, &count, arena_printf(f->mem, "client %d", i));
     fold_now(f);
     assert_int_equal(calls_of(f, STR(ROLLUP_OTHER), &rows), 0);
     assert_int_equal(rows, ROLLUP_LABELS_MAX);
-    call_once(f, &count, STR("one too many"), STR_NONE);
-    call_once(f, &count, STR("client 7"), STR_NONE);
+    call_once(f, &count, STR("one too many"));
+    call_once(f, &count, STR("client 7"));
     fold_now(f);
-    call_once(f, &count, STR("two too many"), STR_NONE);
+    call_once(f, &count, STR("two too many"));
     fold_now(f);
     assert_int_equal(calls_of(f, STR(ROLLUP_OTHER), &rows), 2);
     assert_int_equal(rows, ROLLUP_LABELS_MAX + 1);
     assert_int_equal(calls_of(f, STR("client 7"), &rows), 2);
+    for (int i = 1; i < ROLLUP_LABELS_MAX; i++) /* each user has a row for others */
+        call_by(f, &count, STR("new"), arena_printf(f->mem, "user:%d", i));
+    fold_now(f);
+    assert_int_equal(calls_of(f, STR(ROLLUP_OTHER), &rows), ROLLUP_LABELS_MAX + 1);
+    assert_int_equal(rows, 2 * ROLLUP_LABELS_MAX);
+    for (int i = 0; i < 3; i++)
+        call_by(f, &count, STR("new"), arena_printf(f->mem, "user:late %d", i));
+    fold_now(f);
+    assert_int_equal(calls_of(f, STR(ROLLUP_OTHER), &rows), ROLLUP_LABELS_MAX + 4);
+    assert_int_equal(rows, 2 * ROLLUP_LABELS_MAX + 1);
 }
 TEST(test_rollups__a_tenant_has_so_many_labels_in_a_day_and_further_calls_are_counted_as_other)
 {
