@@ -217,7 +217,7 @@ def test_values__are_in_no_log_file_or_answer_and_rotation_carries_them(world):
     assert any(inside.encode() in c for c in children) and any(header.encode() in c for c in children)
     wait_for(lambda: any(inside in str(h) for h in hf.web.record.heads()), 'the header')
     api = Rest(hf)
-    seen += [api.get('/sessions'), api.get('/events'), hf.get('/metrics'), hf.get('/health')]
+    seen += [api.get('/sessions'), api.get('/audit/events'), hf.get('/metrics'), hf.get('/health')]
     assert SECRET not in repr([r.body if hasattr(r, 'body') else repr(r) for r in seen])
     with open(f'/proc/{hf.process.pid}/environ', 'rb') as own:
         assert SECRET.encode() not in own.read()
