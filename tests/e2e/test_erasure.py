@@ -13,6 +13,7 @@ from commands import command_env, control, events, on_terminal, outcomes, run, r
 from harness import Connection, wait_for
 from postgres import Cluster
 from rest import Rest, refused
+from test_audit_stats import is_recount
 from test_docs_fair import Hold
 from test_nodes import nodes  # pylint: disable=unused-import # a fixture
 from test_rest_roles import key_for
@@ -81,6 +82,7 @@ class Person:
             assert not self.finds(text), (text, self.finds(text))
         assert self.finds(OTHERS)
         self.verify()
+        wait_for(lambda: is_recount(self.hf), 'the sizes to equal a recount')
         rows = events(self.hf)
         of_person = [e for e in rows if e.get('method') == 'tools/call' and OTHERS not in json.dumps(e)]
         assert of_person and all('body' not in e for e in of_person)
