@@ -12,6 +12,7 @@
 #include "audit/event_query.h"
 #include "audit/executions.h"
 #include "base/clock.h"
+#include "retention/store/verbs.h"
 
 #define EVENTS_BYTES (256u * 1024 * 1024)
 #define SEARCH_MS 200 /* a page of executions ends after this time, even if it is not full */
@@ -224,6 +225,32 @@ void api_list_audit_executions(struct api_call *c)
 
 /* One execution with its events. */
 
+/* The event is missing because retention removed it: says when and by which rule.  Checkpoints of
+ * other tenants tell the caller nothing. */
+static bool say_removed(struct executions_job *x, struct store *store, struct error *err)
+{
+    struct removed_row *rows = NULL;
+    struct error ignored;
+    size_t n = 0;
+
+    if (err->code != ERR_NOT_FOUND ||
+        !store_removed(store, event_id_writer(x->id), x->j.mem, &rows, &n, &ignored))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        char id[EVENT_ID_TEXT], at[CLOCK_TEXT];
+        if (x->id < rows[i].first_id || x->id > rows[i].last_id ||
+            (x->tenant.p && !str_eq(x->tenant, rows[i].tenant)))
+            continue;
+        clock_format(rows[i].removed_ms, at);
+        return error_set(
+            err, ERR_NOT_FOUND,
+            "there is no event %s any more: retention removes old events; the last time "
+            "around it was %s by %.*s",
+            event_id_format(x->id, id), at, STR_ARG(rows[i].rule));
+    }
+    return false;
+}
+
 static bool run_execution(struct read_job *job, struct store *store)
 {
     struct executions_job *x = container_of(job, struct executions_job, read);
@@ -235,7 +262,9 @@ static bool run_execution(struct read_job *job, struct store *store)
 
     bool ok = execution_get(source, x->id, x->j.mem, &found, &events, &n, &job->err);
     event_source_close(source);
-    if (ok && x->tenant.p && !str_eq(x->tenant, found.event.tenant))
+    if (!ok)
+        return say_removed(x, store, &job->err);
+    if (x->tenant.p && !str_eq(x->tenant, found.event.tenant))
         ok = error_set(&job->err, ERR_NOT_FOUND,
                        "there is no such execution; see GET /api/v1/audit/executions");
     if (!ok)

@@ -234,12 +234,21 @@ static void add_line(struct buf *out, const char *name, struct str value)
     buf_addc(out, '\n');
 }
 
+/* It was, whether or not it still is. */
+static bool is_stored(const struct event_row *e)
+{
+    static const uint8_t none[sizeof(e->stored_sha)];
+    return memcmp(e->stored_sha, none, sizeof(none)) != 0;
+}
+
 static void add_body(struct buf *out, const char *name, const struct event_row *e)
 {
     if (e->body_len < 0)
         return;
     buf_addf(out, "\n%s (%" PRId64 " bytes", name, e->body_len);
-    buf_addz(out, e->body.p ? ")\n" : ", not kept)\n");
+    buf_addz(out, e->body.p      ? ")\n"
+                  : is_stored(e) ? ", removed by retention or an erasure)\n"
+                                 : ", not kept)\n");
     if (e->body.p)
         audit_view_json(out, e->body);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast db migrate|status|rollback: the schema of the database that --data, --database-url or
+/* holdfast db migrate|status|rollback|compact: the schema of the database that --data, --database-url or
  * DATABASE_URL names.  Only the owner of the data directory changes a SQLite file, so migrate and
  * rollback are refused while a daemon runs; status and --dry-run only read.  PostgreSQL has a lock
  * of its own, so several nodes may run migrate at once. */
@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 struct db_cmd {
     struct cli *cli;
@@ -267,7 +268,39 @@ static bool run_rollback(struct db_cmd *c, struct error *err)
     return true;
 }
 
+/* compact */
+
+static int64_t file_bytes(const struct db_cmd *c)
+{
+    struct stat st;
+    return stat(c->database.path.p, &st) == 0 ? (int64_t)st.st_size : 0;
+}
+
+static bool run_compact(struct db_cmd *c, struct error *err)
+{
+    int64_t before = file_bytes(c);
+    struct js_writer w;
+    if (!c->status.number && !c->database.is_postgres)
+        return error_set(err, ERR_NOT_FOUND, "there is no database in %.*s yet",
+                         STR_ARG(c->data_dir));
+    if (!schema_compact(c->schema, err))
+        return false;
+    if (c->json) {
+        js_begin(&w, &c->out);
+        js_object(&w);
+        js_kv_string(&w, "database", c->database.shown);
+        js_kv_int(&w, "bytes_before", before);
+        js_kv_int(&w, "bytes", file_bytes(c));
+        js_object_end(&w);
+    } else {
+        buf_addf(&c->out, "%.*s: %.1f MiB, before %.1f MiB\n", STR_ARG(c->database.shown),
+                 (double)file_bytes(c) / 1048576, (double)before / 1048576);
+    }
+    return true;
+}
+
 static const struct db_verb verbs[] = {
+    {"compact", true, {"--data", "--database-url", "--json"}, run_compact},
     {"migrate", true, {"--dry-run", "--data", "--database-url", "--json"}, run_migrate},
     {"status", false, {"--data", "--database-url", "--json"}, run_status},
     {"rollback",
@@ -296,7 +329,7 @@ int cmd_db(struct cli *cli)
         struct cli_nearest near = cli_nearest_to(str_of(cli->n_args ? cli->args[0] : ""));
         for (size_t k = 0; k < countof(verbs); k++)
             cli_nearest_offer(&near, verbs[k].name);
-        return cli_unknown_verb(cli, &near, "db needs migrate, status or rollback");
+        return cli_unknown_verb(cli, &near, "db needs migrate, status, rollback or compact");
     }
     const char *flag = cli_flag_beyond(cli, verbs[i].flags, countof(verbs[i].flags));
     if (flag)

@@ -585,9 +585,10 @@ static const struct cli_command own[] = {
     {
         .name = "db",
         .group = "Manage",
-        .usage = "migrate [--dry-run] | status | rollback [--to N] --yes",
+        .usage = "migrate [--dry-run] | status | rollback [--to N] --yes | compact",
         .summary =
-            "Migrate the database to this version's schema, show its schema, or roll it back.",
+            "Migrate the database to this version's schema, show its schema, roll it back, or "
+            "write its file anew without unused space.",
         .examples = {"holdfast db status", "holdfast db migrate --dry-run"},
         .flags = db_flags,
         .run = cmd_db,

@@ -77,3 +77,13 @@ bool schema_rollback(struct schema *s, int number, struct error *err)
 {
     return refuse_used(s, err) && run(s, number < 0 ? 0 : number, err);
 }
+
+bool schema_compact(struct schema *s, struct error *err)
+{
+    if (!s->ops->compact)
+        return error_set(
+            err, ERR_USAGE,
+            "db compact is for SQLite; PostgreSQL returns space to the disk with VACUUM "
+            "FULL mcp.events");
+    return s->ops->compact(s, err);
+}

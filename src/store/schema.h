@@ -32,6 +32,8 @@ struct schema_ops {
     bool (*users)(struct schema *s, struct arena *mem, struct str *ret, struct error *err);
     /* Called at the end of every requested migration; NULL: nothing to do. */
     bool (*migrated)(struct schema *s, struct error *err);
+    /* NULL: the database has commands of its own for this. */
+    bool (*compact)(struct schema *s, struct error *err);
     void (*close)(struct schema *s);
 };
 struct schema {
@@ -57,6 +59,9 @@ must_check bool schema_status_check(const struct schema_status *status, struct e
 /* Applies the missing migrations, one transaction each, under a lock; ERR_CONFIG when the schema is
  * newer than the program. */
 must_check bool schema_migrate(struct schema *s, struct error *err);
+/* Writes the database file anew, without unused pages; from then on they can be given back while it is
+ * in use (store_file_shrink()).  Needs as much free disk as the file has data. */
+must_check bool schema_compact(struct schema *s, struct error *err);
 /* Undoes all migrations above `number`, newest first, and deletes all data that only their tables
  * held.  ERR_CONFLICT while other nodes use the database. */
 must_check bool schema_rollback(struct schema *s, int number, struct error *err);

@@ -60,10 +60,21 @@ static void on_close(struct schema *s)
     free(schema);
 }
 
+static bool on_compact(struct schema *s, struct error *err)
+{
+    struct sqlite_store *store = of(s)->store;
+    if (sqlite3_exec(store->db,
+                     "PRAGMA auto_vacuum = INCREMENTAL; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)",
+                     NULL, NULL, NULL) != SQLITE_OK)
+        return sq_error(store, err, "writing the file anew");
+    return true;
+}
+
 static const struct schema_ops sqlite_schema_ops = {
     .dialect = "sqlite",
     .driver = on_driver,
     .applied = on_applied,
+    .compact = on_compact,
     .close = on_close,
 };
 

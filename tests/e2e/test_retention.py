@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import sqlite3
 import subprocess
 import threading
 
@@ -80,6 +81,8 @@ def test_bodies__go_before_their_events_and_the_chain_stays_proven(kept):
     assert bodies == {f'new{i}' for i in range(5)}
     found = executions(hf)
     assert len(found) == 10 and {e['outcome'] for e in found} == {'ok'}
+    shown = run(hf, 'audit', 'show', found[-1]['id'], env=hf.database)
+    assert shown.returncode == 0 and shown.stdout.count('removed by retention or an erasure') == 2, shown
     told = wait_for(lambda: [e for e in events(hf) if e.get('method') == 'audit/removed'], 'the event of the removal')
     assert '0 events and 10 bodies' in told[0]['error'] and told[0]['tenant'] == 'default', told
     assert not any('old' in json.dumps(row, default=str) for row in Stored(hf, hf.database.get('DATABASE_URL')).rows(
@@ -89,7 +92,7 @@ def test_bodies__go_before_their_events_and_the_chain_stays_proven(kept):
 def test_events__go_behind_a_checkpoint_that_says_what_was_removed_when_and_by_which_rule(kept):
     hf = kept()
     calls(hf, 20, 'old')
-    before = len(events(hf))
+    before, old = len(events(hf)), executions(hf)[-1]
     hf.slept.set(10 * DAY + HOUR)
     hf.restart(kill=False)
     calls(hf, 5, 'new')
@@ -104,6 +107,8 @@ def test_events__go_behind_a_checkpoint_that_says_what_was_removed_when_and_by_w
     told = run(hf, 'audit', 'verify', env=hf.database)
     assert 'of tenant default, written up to' in told.stdout and 'by keep 10d' in told.stdout, told
     assert Rest(hf).get('/audit/verify').json()['ok']
+    gone = run(hf, 'audit', 'show', old['id'], env=hf.database)
+    assert gone.returncode != 0 and 'retention removes old events' in gone.stderr and 'by keep 10d' in gone.stderr, gone
     hf.restart(kill=True)
     calls(hf, 2, 'newer')
     assert verify(hf)['removed'] >= proof['removed']
@@ -227,3 +232,31 @@ def test_load_and_kills__nothing_younger_goes_and_the_chain_is_always_proven(kep
     assert {text for hour, text in made if hour == now} <= stored, f'seed {SEED}'
     assert not [text for hour, text in made if hour < now - 1 and text in stored], f'seed {SEED}'
     assert verify(hf)['bodies_deleted'] > 0
+
+
+def test_compact__makes_the_file_of_an_older_version_give_space_back(kept):
+    hf = kept()
+    if hf.database:
+        refused = run(hf, 'db', 'compact', env=hf.database)
+        assert refused.returncode != 0 and 'VACUUM FULL mcp.events' in refused.stderr, refused
+        return
+    calls(hf, 3)
+    assert run(hf, 'db', 'compact').returncode != 0  # the daemon has the file
+    hf.stop()
+    file = os.path.join(hf.data, 'holdfast.db')
+    with sqlite3.connect(file) as db:
+        db.execute('PRAGMA auto_vacuum = 0')
+        db.execute('VACUUM')
+        db.execute('CREATE TABLE big (x)')
+        db.execute('INSERT INTO big VALUES (randomblob(1000000)), (randomblob(1000000)), (randomblob(1000000))')
+        db.execute('DROP TABLE big')
+    db.execute('PRAGMA wal_checkpoint(TRUNCATE)')
+    db.close()
+    before = os.path.getsize(file)
+    done = run(hf, 'db', 'compact', '--json')
+    assert done.returncode == 0 and json.loads(done.stdout)['bytes'] < before - 2500000, done
+    with sqlite3.connect(file) as db:
+        assert db.execute('PRAGMA auto_vacuum').fetchone() == (2,)
+    hf.start()
+    assert len(executions(hf)) == 3
+    verify(hf)
