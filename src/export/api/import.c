@@ -11,75 +11,24 @@
  * derived from owner and file, so the same file again finds the session of the first time.
  *
  * A file that is longer than a request comes in pieces (upload.h); the last one is the import. */
-#include "export/api/impl.h"
+#include "export/api/import_impl.h"
 
 #include "api/bodies.h"
-#include "api/page.h"
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/log.h"
-#include "base/random.h"
 #include "crypto/base64.h"
 #include "crypto/hash.h"
-#include "export/api/source.h"
 #include "export/api/upload.h"
-#include "export/read.h"
 #include "front/front.h"
 #include "json/write.h"
 #include "recording/imported.h"
-#include "session/lineage.h"
-#include "session/plan.h"
-#include "session/setup.h"
-#include "session/token.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#define MEM_MAX ((size_t)64 << 20) /* of the session, and of one batch */
-#define SLICE_MS 100               /* of the query lane at a time */
-#define BATCH_CALLS 100
-#define SERVERS_MAX 16 /* that are noted, for transcripts */
+#define SLICE_MS 100 /* of the query lane at a time */
 #define SERVER_NAME_MAX 64
 #define BATCH_BYTES ((size_t)1 << 20)
-
-/* Calls on their way to the store. */
-struct batch {
-    struct arena *mem; /* NULL: none */
-    struct recorded_call calls[BATCH_CALLS];
-    struct event_row events[BATCH_CALLS];
-    struct store_op ops[BATCH_CALLS];
-    size_t n;
-    bool is_sealed;
-};
-
-struct importing {
-    struct api_call *call;
-    struct arena *mem;
-    struct import_source source;
-    struct export_read lines;
-    struct str pinned; /* public key in hex digits; absent: any */
-    bool again;        /* also if the file was imported before */
-    bool as_recorded;  /* bodies stay as the origin recorded them */
-    int64_t first_line, began_ms;
-    struct export_about about;
-    char id[UUID_TEXT], handle[HANDLE_LENGTH + 1], context_id[UUID_TEXT], key[65], file[65];
-    struct str servers[SERVERS_MAX]; /* that its calls name */
-    size_t n_servers;
-    struct session_row *before; /* of an earlier import of this file */
-    bool is_checked;            /* the first reading has come to the end of the file */
-    bool is_at_end;             /* the second one likewise */
-    struct str upload;          /* name of an upload; absent: the request has the whole file */
-    int64_t at, length;         /* of the piece, and of the upload behind it */
-    bool is_last;
-    struct read_job read;
-    struct write_job write;
-    struct batch batch;
-    struct session_row row, over;
-    struct context_row context;
-    struct session_plan plan;
-    struct event_row event;
-    struct str busy; /* key in the registry; absent: not taken */
-};
 
 static void importing_free(struct importing *i)
 {
@@ -96,8 +45,7 @@ static void importing_free(struct importing *i)
     free(i);
 }
 
-/* `err` may be that of a job in `i`. */
-static void refuse(struct importing *i, const struct error *err)
+void import_refuse(struct importing *i, const struct error *err)
 {
     const struct error why = *err;
     struct api_call *c = i->call;
@@ -106,12 +54,12 @@ static void refuse(struct importing *i, const struct error *err)
     api_refuse(c, why.code, "%s", why.text);
 }
 
-static void fail(struct importing *i, enum err_code code, const char *text)
+void import_fail(struct importing *i, enum err_code code, const char *text)
 {
     struct error err;
 
     error_set(&err, code, "%s", text);
-    refuse(i, &err);
+    import_refuse(i, &err);
 }
 
 /* A stop does not wait for a long file. */
@@ -120,9 +68,10 @@ static void query(struct importing *i, bool (*run)(struct read_job *job, struct 
 {
     i->read = (struct read_job){.run = run, .done = done};
     if (i->call->sv->front->draining)
-        fail(i, ERR_UNAVAILABLE, "Holdfast is stopping; import the file again later");
+        import_fail(i, ERR_UNAVAILABLE, "Holdfast is stopping; import the file again later");
     else if (!lane_query(i->call->sv->lanes, &i->read))
-        fail(i, ERR_UNAVAILABLE, "too many requests are waiting for the store; try again shortly");
+        import_fail(i, ERR_UNAVAILABLE,
+                    "too many requests are waiting for the store; try again shortly");
 }
 
 /* The answer. */
@@ -137,14 +86,14 @@ static const char *signer_of(const struct importing *i)
                                                                                       : "unknown";
 }
 
-static void reply(struct importing *i, const struct session_row *row)
+void import_reply(struct importing *i, const struct session_row *row)
 {
     struct api_call *c = i->call;
     bool is_new = row != i->before;
     struct js_writer w;
     struct buf out;
 
-    buf_init(&out, MEM_MAX);
+    buf_init(&out, IMPORT_MEM_MAX);
     js_begin(&w, &out);
     js_object(&w);
     js_kv_string(&w, "id", row->id);
@@ -162,176 +111,6 @@ static void reply(struct importing *i, const struct session_row *row)
     buf_release(&out);
     importing_free(i);
     api_reply(c, is_new ? 201 : 200, is_new ? headers : STR_NONE, text);
-}
-
-/* The session, last. */
-
-static void write_servers(const struct importing *i, struct js_writer *w)
-{
-    js_key(w, STR("servers"));
-    js_array(w);
-    for (size_t k = 0; k < i->n_servers; k++)
-        js_string(w, i->servers[k]);
-    js_array_end(w);
-}
-
-static struct str original(struct importing *i)
-{
-    const struct export_about *a = &i->about;
-    struct js_writer w;
-    struct buf out;
-
-    buf_init(&out, MEM_MAX);
-    js_begin(&w, &out);
-    js_object(&w);
-    js_kv_string(&w, "handle", a->handle);
-    js_kv_string(&w, "key", str_of(i->key));
-    js_kv_string(&w, "file", str_of(i->file));
-    js_kv_string(&w, "origin", a->origin);
-    js_kv_string(&w, "carrier", a->carrier);
-    js_kv_int(&w, "created_ms", a->created_ms);
-    js_kv_int(&w, "last_activity_ms", a->last_activity_ms);
-    if (a->terminated_ms)
-        js_kv_int(&w, "terminated_ms", a->terminated_ms);
-    js_kv_int(&w, "calls", a->calls);
-    js_kv_int(&w, "tokens", a->tokens);
-    write_servers(i, &w);
-    if (a->lineage.n && a->lineage.n <= LINEAGE_BYTES_MAX / 2)
-        js_kv_raw(&w, "before", a->lineage);
-    js_object_end(&w);
-    struct str text = arena_dup(i->mem, buf_str(&out));
-    buf_release(&out);
-    return text;
-}
-
-/* A complete record is for an administrator to decide, not for a file. */
-static struct str setup_of(struct importing *i)
-{
-    struct session_setup setup;
-
-    if (i->as_recorded || !i->about.setup.p || !session_setup_parse(i->about.setup, i->mem, &setup))
-        return i->about.setup;
-    setup.audit = SETUP_AUDIT_REDACTED;
-    setup.audit_body = 0;
-    return session_setup_write(&setup, i->mem);
-}
-
-static void fill_row(struct importing *i)
-{
-    const struct export_about *a = &i->about;
-    const struct principal *who = &i->call->who;
-
-    i->row = (struct session_row){
-        .id = str_of(i->id),
-        .handle = str_of(i->handle),
-        .tenant = who->tenant,
-        .owner = who->owner,
-        .user_id = who->user_id,
-        .edge_mcp_id = a->edge_mcp_id.p ? a->edge_mcp_id : STR(""),
-        .client_name = a->client_name,
-        .client_type = a->client_type,
-        .client_version = a->client_version,
-        .status = SESSION_ACTIVE,
-        .origin = ORIGIN_REST,
-        .initialized = a->initialized,
-        .carrier = STR("import"),
-        .core_session_id = a->core_session_id,
-        .connection_metadata = a->connection_metadata,
-        .setup = setup_of(i),
-        .toolsets = a->toolsets,
-        .lineage = lineage_write(LINEAGE_IMPORT, a->id, original(i), i->mem),
-        .created_ms = i->began_ms,
-        .last_activity_ms = i->began_ms,
-        .expires_ms = clock_life_ms() + api_default_ttl_ms(i->call),
-        .version = 1,
-    };
-    if (a->context.p) {
-        random_uuid7(i->context_id);
-        i->row.context_id = str_of(i->context_id);
-    }
-}
-
-static void fill_event(struct importing *i)
-{
-    i->event = (struct event_row){
-        .tenant = i->row.tenant,
-        .at_ms = clock_wall_ms(),
-        .kind = EVENT_SYSTEM,
-        .owner = i->row.owner,
-        .session_id = i->row.id,
-        .method = STR("session/import"),
-        .outcome = STR("ok"),
-        .error = api_by(i->call, i->mem),
-        .body = i->row.lineage,
-        .body_len = (int64_t)i->row.lineage.n,
-    };
-    sha256(i->event.body, i->event.body_sha);
-    memcpy(i->event.stored_sha, i->event.body_sha, sizeof(i->event.stored_sha));
-}
-
-static void on_created(struct write_job *job)
-{
-    struct importing *i = container_of(job, struct importing, write);
-    struct session_row row = i->row;
-
-    (void)session_plan_committed(&i->plan, job->ops, 1, job->ok);
-    if (!job->ok && job->ops[0].verdict == VERDICT_DUPLICATE) {
-        fail(i, ERR_CONFLICT, "this file was imported a moment ago; see `holdfast sessions list`");
-    } else if (!job->ok) {
-        refuse(i, &job->err);
-    } else {
-        log_info("a session was imported", LS("session_id", row.id), LI("calls", i->lines.calls),
-                 LZ("signed_by", i->key));
-        row.status = i->about.status;
-        reply(i, &row);
-    }
-}
-
-/* A session that had ended is ended in the same commit, because only a live one takes a context. */
-static size_t fill_ops(struct importing *i, struct store_op *ops)
-{
-    const struct principal *who = &i->call->who;
-    size_t n;
-
-    i->plan = (struct session_plan){
-        .who = who, .creates = &i->row, .home = i->call->sv->sessions, .max_counted = -1};
-    n = session_plan_ops(&i->plan, i->mem, ops);
-    if (i->about.context.p) {
-        i->context = (struct context_row){.id = i->row.context_id,
-                                          .tenant = who->tenant,
-                                          .session_id = i->row.id,
-                                          .document = i->about.context,
-                                          .created_ms = i->row.created_ms,
-                                          .updated_ms = i->row.created_ms};
-        ops[n++] = (struct store_op){.kind = OP_CONTEXT_PUT, .who = who, .context = &i->context};
-    }
-    if (i->about.status != SESSION_ACTIVE) {
-        i->over = (struct session_row){.id = i->row.id,
-                                       .status = i->about.status,
-                                       .termination_reason = i->about.termination_reason,
-                                       .terminated_ms = clock_life_ms()};
-        ops[n++] = (struct store_op){.kind = OP_SESSION_END, .who = who, .session = &i->over};
-    }
-    for (size_t k = 0; k < n; k++)
-        ops[k].required = true;
-    ops[n++] = (struct store_op){.kind = OP_EVENT_APPEND, .event = &i->event};
-    return n;
-}
-
-static void create(struct importing *i)
-{
-    struct store_op *ops = arena_zalloc(i->mem, (SESSION_PLAN_OPS + 3) * sizeof(*ops));
-
-    fill_row(i);
-    if (!i->row.lineage.p) {
-        fail(i, ERR_BAD_INPUT, "the names in the first line are too long; nothing was imported");
-        return;
-    }
-    fill_event(i);
-    i->write =
-        (struct write_job){.ops = ops, .n = fill_ops(i, ops), .grows = true, .done = on_created};
-    if (!lane_write(i->call->sv->lanes, &i->write))
-        fail(i, ERR_UNAVAILABLE, "too much is waiting for the store; try again shortly");
 }
 
 /* The calls. */
@@ -357,13 +136,13 @@ static void on_batch(struct write_job *job)
     struct importing *i = container_of(job, struct importing, write);
 
     if (!job->ok) {
-        refuse(i, &job->err);
+        import_refuse(i, &job->err);
         return;
     }
     arena_free(i->batch.mem);
     i->batch.mem = NULL;
     if (i->is_at_end)
-        create(i);
+        import_create(i);
     else
         read_batch(i);
 }
@@ -384,7 +163,7 @@ static void write_batch(struct importing *i)
     i->write = (struct write_job){
         .ops = b->ops, .n = b->n, .grows = true, .prepare = seal_batch, .done = on_batch};
     if (!lane_write(i->call->sv->lanes, &i->write))
-        fail(i, ERR_UNAVAILABLE, "too much is waiting for the store; try again shortly");
+        import_fail(i, ERR_UNAVAILABLE, "too much is waiting for the store; try again shortly");
 }
 
 static bool run_batch(struct read_job *job, struct store *store unused_arg)
@@ -414,11 +193,11 @@ static void on_batch_read(struct read_job *job)
     struct importing *i = container_of(job, struct importing, read);
 
     if (!job->ok)
-        refuse(i, &job->err);
+        import_refuse(i, &job->err);
     else if (i->batch.n)
         write_batch(i);
     else if (i->is_at_end)
-        create(i);
+        import_create(i);
     else
         read_batch(i);
 }
@@ -523,7 +302,8 @@ static void begin_writing(struct importing *i)
     struct str busy = arena_printf(i->mem, "import%c%s", 0, i->handle);
 
     if (!registry_take_key(i->call->sv->registry, busy)) {
-        fail(i, ERR_CONFLICT, "this file is being imported by another request; wait for its end");
+        import_fail(i, ERR_CONFLICT,
+                    "this file is being imported by another request; wait for its end");
         return;
     }
     i->busy = busy;
@@ -539,11 +319,11 @@ static void on_checked(struct read_job *job)
     struct importing *i = container_of(job, struct importing, read);
 
     if (!job->ok)
-        refuse(i, &job->err);
+        import_refuse(i, &job->err);
     else if (!i->is_checked)
         query(i, run_check, on_checked);
     else if (i->before)
-        reply(i, i->before);
+        import_reply(i, i->before);
     else
         begin_writing(i);
 }
@@ -620,7 +400,7 @@ static void on_piece(struct read_job *job)
     struct importing *i = container_of(job, struct importing, read);
 
     if (!job->ok)
-        refuse(i, &job->err);
+        import_refuse(i, &job->err);
     else if (i->is_last)
         query(i, run_check, on_checked);
     else
@@ -645,7 +425,7 @@ void api_import_session(struct api_call *c)
     }
     struct importing *i = xcalloc(1, sizeof(*i));
     *i = what;
-    i->mem = arena_new(MEM_MAX);
+    i->mem = arena_new(IMPORT_MEM_MAX);
     i->lines.first_line = i->first_line;
     c->sv->imports++;
     if (i->upload.p)
