@@ -157,3 +157,25 @@ def test_copies__are_lent_nothing(place):
     assert f'Bearer {CANARY}' not in sent(web)[before:]
     exported = api.holdfast.get(f'/api/v1/sessions/{session}/export?format=jsonl')
     assert exported.status == 200 and '"calls":7' in exported.body.decode() and 'secret:GH' not in exported.body.decode()
+
+
+def replayed(api, session, **options):
+    reply = api.holdfast.request('POST', f'/api/v1/sessions/{session}/replay',
+                                 {**api.headers, 'Content-Type': 'application/json'}, json.dumps(options).encode())
+    assert reply.status == 200, reply
+    lines = [json.loads(line) for line in reply.body.decode().splitlines()]
+    return lines[0]['replay']['session_id'], [line['call']['status'] for line in lines[1:-1]]
+
+
+def test_replay__is_lent_nothing(place):
+    api, web, _ = place
+    set_secret(api, CANARY)
+    template(api, {**REFERENCE, 'audit': 'full'})
+    session = api.create(template='desk')['session_id']
+    client = api.holdfast.client('/mcp/web', modern=True)
+    assert client.call('echo', {'text': 'x'}, meta={'session_id': session}).text == 'x'
+    assert f'Bearer {CANARY}' in sent(web)
+    before = len(sent(web))
+    made, calls = replayed(api, session, writes=True)
+    assert calls == ['same'] and sent(web)[before:] and f'Bearer {CANARY}' not in sent(web)[before:]
+    assert 'credentials' not in api.session(made)['setup']

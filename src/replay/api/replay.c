@@ -10,6 +10,7 @@
 #include "replay/replay.h"
 #include "session/lineage.h"
 #include "session/resident.h"
+#include "session/setup.h"
 #include "session/token.h"
 #include "upstream/upstream.h"
 
@@ -135,7 +136,7 @@ static void fill_row(struct api_call *c, struct replaying *p)
         .initialized = true,
         .counted = true,
         .carrier = STR("rest"),
-        .setup = p->origin.setup,
+        .setup = session_setup_for_copy(p->origin.setup, c->mem),
         .toolsets = p->origin.toolsets,
         .lineage = lineage_write(LINEAGE_REPLAY, p->origin.id, more, c->mem),
         .created_ms = now,
