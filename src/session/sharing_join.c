@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "crypto/hash.h"
+#include "session/setup.h"
 #include "store/change_poller.h"
 
 #define POLLED_MS (CHANGE_POLL_MS + 250)
@@ -166,10 +167,19 @@ void sharing_stop(struct sharing *s)
         list_each(&s->waiting, n) on_polled(list_entry(n, struct sharing_call, node));
 }
 
+/* The set-up names secrets, as its template laid down. */
+static bool names_secrets(const struct sharing_call *c)
+{
+    struct session_setup setup;
+
+    return c->row->setup.p && session_setup_parse(c->row->setup, c->mem, &setup) &&
+           setup.n_credentials;
+}
+
 /* As its row was before. */
 static bool had_secrets(const struct sharing_call *c)
 {
-    return c->row->sealed_auth.p || c->row->sealed_context.p;
+    return c->row->sealed_auth.p || c->row->sealed_context.p || names_secrets(c);
 }
 
 static void follow(struct sharing_call *c, bool is_handed_over)
@@ -240,12 +250,15 @@ static void join(struct sharing_call *c)
     c->ops[0].required = true;
     size_t n = 1;
     if (hands_over(c) && had_secrets(c)) {
-        /* They are gone already.  The patch tells other nodes, whose links may hold them. */
-        c->bare = (struct session_row){.id = c->share.session_id};
-        c->ops[n++] = (struct store_op){.kind = OP_SESSION_PATCH,
-                                        .who = c->who,
-                                        .session = &c->bare,
-                                        .fields = FIELD_SEALED_AUTH};
+        /* The sealed ones are gone already.  The patch tells other nodes, whose links may hold them. */
+        c->bare = (struct session_row){
+            .id = c->share.session_id,
+            .setup = names_secrets(c) ? session_setup_for_copy(c->row->setup, c->mem) : STR_NONE};
+        c->ops[n++] =
+            (struct store_op){.kind = OP_SESSION_PATCH,
+                              .who = c->who,
+                              .session = &c->bare,
+                              .fields = FIELD_SEALED_AUTH | (names_secrets(c) ? FIELD_SETUP : 0)};
     }
     if (hands_over(c) && c->former) { /* the new owner shares it back */
         random_uuid7(c->former_id);

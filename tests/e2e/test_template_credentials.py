@@ -179,3 +179,24 @@ def test_replay__is_lent_nothing(place):
     made, calls = replayed(api, session, writes=True)
     assert calls == ['same'] and sent(web)[before:] and f'Bearer {CANARY}' not in sent(web)[before:]
     assert 'credentials' not in api.session(made)['setup']
+
+
+def test_hand_over__leaves_the_names_of_secrets_behind(holdfast, database, http_server):
+    web = http_server('web', '--era', 'legacy')
+    servers = {'web': web.entry(credential={'service': 'github', 'as': 'header:Authorization'})}
+    api = Rest(holdfast(servers, settings('GH', auth='required'), env=database))
+    set_secret(api, CANARY)
+    admin, ann, bob = (key_for(api, '--role', role) for role in ('admin', 'member', 'member'))
+    template(admin, {**REFERENCE, 'limits': {'calls': 7}})
+    session = ann.create(template='desk')['session_id']
+
+    def call_of(owner):
+        client = api.holdfast.client('/mcp/web', modern=True, headers=owner.headers)
+        return client.call('echo', {'text': 'x'}, meta={'session_id': session})
+
+    assert call_of(ann).text == 'x' and f'Bearer {CANARY}' in sent(web)
+    code = ann.post(f'/sessions/{session}/shares', {'may': 'hand_over'}).json()['code']
+    assert bob.post('/sessions/join', {'code': code}).status == 200
+    before = len(sent(web))
+    assert call_of(bob).text == 'x' and sent(web)[before:] and f'Bearer {CANARY}' not in sent(web)[before:]
+    assert bob.session(session)['setup'] == {'template': 'desk@1', 'limits': {'calls': 7}}
