@@ -27,7 +27,7 @@ const struct redact_shape redact_shapes[] = {
     {"Holdfast (keys, refresh tokens) and Hugging Face", STR("hf_"), .least = 20,
      .chars = CHARS_WORD | CHARS_URL,
      .example = "hf_0123456789ab_0123456789abcdefghijABCDEFGHIJ0123456789abc"},
-    {"Holdfast (share codes)", STR("hf-share-"), .least = 16, .chars = CHARS_WORD,
+    {"Holdfast (share codes)", STR("hf-share-"), .least = 16, .chars = CHARS_WORD, .any_case = true,
      .example = "hf-share-0123456789abcdefghijABCD"},
     {"Hugging Face (organizations)", STR("api_org_"), .least = 20, .chars = CHARS_WORD,
      .example = "api_org_0123456789abcdefghijABCD"},

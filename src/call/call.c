@@ -14,6 +14,7 @@
 #include "mcp/method.h"
 #include "mcp/usage.h"
 #include "session/setup.h"
+#include "upstream/builtin.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -549,6 +550,17 @@ static struct str both_eras(const struct call *c)
     return str_n(p, from.n + 1 + to.n);
 }
 
+enum server_audit call_audit_mode(const struct session_setup *rules, const struct upstream *up)
+{
+    const struct server_config *server = upstream_config(up);
+    enum server_audit mode = setup_audit_mode(rules, server->audit);
+
+    if (likely(mode != AUDIT_FULL) || server->kind != SERVER_BUILTIN)
+        return mode;
+    const struct builtin *builtin = builtin_find(upstream_name(up));
+    return builtin && builtin->has_secrets ? AUDIT_REDACTED : mode;
+}
+
 static struct exec_request what_of(const struct call *c, int64_t parent)
 {
     const struct session_setup *rules = c->session->rules;
@@ -564,7 +576,7 @@ static struct exec_request what_of(const struct call *c, int64_t parent)
         .tool = c->tool,
         .era = both_eras(c),
         .body = mcp_params_raw(&c->request),
-        .mode = setup_audit_mode(rules, upstream_config(c->up)->audit),
+        .mode = call_audit_mode(rules, c->up),
         .max_body = setup_audit_body(rules),
         .parent = parent,
         .own = c->own,

@@ -218,6 +218,9 @@ void call_abandon(struct call_listener *l, struct str reason);
 struct call *calls_find(struct calls *home, const struct transport *t, struct str client_id,
                         struct arena *mem);
 
+/* How the bodies of calls to this server are stored in a session with this set-up (NULL: none). */
+enum server_audit call_audit_mode(const struct session_setup *rules, const struct upstream *up);
+
 /* call_result.c: the answer as the client's era writes it, and what is kept of it. */
 
 /* True for an answer that asks for input in a way that the client's era cannot express. */

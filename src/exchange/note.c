@@ -48,7 +48,7 @@ struct exec_request exchange_what(const struct exchange *x)
         .tool = name_of(x),
         .era = x->version->name,
         .body = mcp_params_raw(&x->msg),
-        .mode = setup_audit_mode(rules, x->up ? upstream_config(x->up)->audit : AUDIT_REDACTED),
+        .mode = x->up ? call_audit_mode(rules, x->up) : setup_audit_mode(rules, AUDIT_REDACTED),
         .max_body = setup_audit_body(rules),
         .own = exchange_secrets(x),
     };

@@ -3,7 +3,7 @@
  *
  *   permit step    limits beside those of tenant and key (limit.c); the profile that alone shows what
  *                  the session may use
- *   intent         call.c and note.c ask setup_audit_mode() how the bodies are stored
+ *   intent         call.c and note.c ask call_audit_mode() how the bodies are stored
  *   reply          the first result of a session that is recorded completely says so
  *
  * The stored set-up remembers that the client was told, so that it is told once, also across a
@@ -168,8 +168,7 @@ struct str exchange_tell_recording(struct exchange *x)
     size_t body = x->caller.config->limit_audit_body;
 
     if (rules->audit != SETUP_AUDIT_FULL || rules->is_told || x->aborted ||
-        setup_audit_mode(rules, upstream_config(c->up)->audit) != AUDIT_FULL ||
-        !is_complete_result(c))
+        call_audit_mode(rules, c->up) != AUDIT_FULL || !is_complete_result(c))
         return STR_NONE;
     if (rules->audit_body > body)
         body = rules->audit_body;

@@ -299,4 +299,5 @@ const struct builtin server_session = {
         "makes a code for another client or person, and join goes on with such a "
         "code.",
     .tools = tools,
+    .has_secrets = true, /* codes */
 };

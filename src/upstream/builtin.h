@@ -60,6 +60,8 @@ struct builtin {
     void (*run_unknown)(struct builtin_call *call);
     /* Its tools judge all of their arguments themselves. */
     bool checks_arguments;
+    /* Its arguments and results hold secrets, so their bodies are never stored complete. */
+    bool has_secrets;
 };
 
 /* Call it before any upstream of that name is used.  The table is not copied.  Of two servers with

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared sessions: who may go on in one, by a code or by name; what a share does not lend; and what is on record."""
+import glob
 import json
+import os
 
 import pytest
 
@@ -293,3 +295,21 @@ def test_sharing__the_commands_share_list_revoke_and_fork(world):
         assert wrong.returncode != 0 and text in wrong.stderr, wrong.stderr
     copy = run(world.hf, 'sessions', 'fork', session).stdout.strip()
     assert f'"session":"' in run(world.hf, 'sessions', 'show', copy, '--json').stdout
+
+
+@pytest.mark.parametrize('era', ['legacy', 'modern'])
+def test_sharing__no_record_has_a_code_also_where_it_is_complete(world, era):
+    assert world.rest('root').put('/templates/full', {'audit': 'full'}, headers={'If-None-Match': '*'}).status == 201
+    session = world.session('ann', template='full')
+    ann, bob, eve = (world.client(who, era) for who in ('ann', 'bob', 'eve'))
+    code = call(ann, 'session__share', {}, session=session).result['structuredContent']['code']
+    assert call(ann, 'up__echo', {'text': 'complete'}, session=session).text == 'complete'
+    world.share('ann', session, grantee={'client': 'eve'}, may='read')
+    export = world.hf.get(f'/api/v1/sessions/{session}/export?format=jsonl', headers=world.keys['eve'].headers)
+    assert export.status == 200 and '"tool":"share"' in export.body.decode() and code not in export.body.decode()
+    joined(bob, code)
+    says(call(eve, 'session__join', {'code': code.upper()}), 'used before')
+    for path in (p for p in glob.glob(os.path.join(world.hf.data, '**'), recursive=True) if os.path.isfile(p)):
+        with open(path, 'rb') as file:
+            assert code.encode() not in file.read().lower(), path
+    assert code not in world.hf.text().lower()
