@@ -193,8 +193,10 @@ static const struct cli_flag stats_flags[] = {
     {"--by", "WORD",
      "server, tool, client, user, tenant, era, carrier or outcome (default: server)"},
     {"--bucket", "WORD", "length of a bucket: 5m, 1h or 1d (default: by the length of the time)"},
-    SINCE_FLAG,
-    UNTIL_FLAG,
+    {"--since", "TIME",
+     "only calls since then: 30m, 2d, 2026-11-17, \"2026-11-17 14:00\", today or yesterday "
+     "(default: 24 hours before --until)"},
+    {"--until", "TIME", "only calls before then, written as for --since (default: now)"},
     UTC_FLAG,
     {"--limit", "N", "print at most this many rows, those with the most calls (default: 50)"},
     {"--tenant", "NAME", "only calls of this tenant"},
