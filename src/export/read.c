@@ -167,7 +167,7 @@ static bool read_toolsets(struct reading *g, const struct js_node *session)
         return refuse(g, "has \"toolsets\" that are not a list");
     for (const struct js_node *v = js_first(&g->doc, list); v; v = js_next(&g->doc, list, v)) {
         struct str key = js_text(&g->doc, v, g->mem);
-        if (!key.n || key.n > 255 || str_find(key, ',') != key.n || all.n > EXPORT_TEXT_MAX)
+        if (!key.n || key.n > 255 || str_find(key, ',') != key.n || all.n > EXPORT_TOOLSETS_MAX)
             return refuse(g, "has \"toolsets\" that are not a list of names");
         all = arena_printf(g->mem, "%.*s%s%.*s", STR_ARG(all.p ? all : STR("")), all.n ? "," : "",
                            STR_ARG(key));

@@ -20,7 +20,8 @@
 #define EXPORT_CALLS_MAX INT64_C(1000000) /* of a session */
 #define EXPORT_TEXT_MAX 1024              /* bytes of a text of a call or of the session */
 #define EXPORT_CONTEXT_MAX ((size_t)1 << 20)
-#define EXPORT_JSON_MAX ((size_t)64 << 10) /* bytes of the metadata and of the lineage */
+#define EXPORT_TOOLSETS_MAX 16384         /* bytes of the list */
+#define EXPORT_JSON_MAX ((size_t)1 << 20) /* bytes of the metadata and of the lineage */
 
 /* What the first line says of the session.  Absent texts were not there. */
 struct export_about {

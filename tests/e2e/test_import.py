@@ -457,7 +457,7 @@ def test_retention__takes_imported_bodies_and_leaves_what_is_known_of_them(kept,
 
 
 PLAIN = {'id': 'x', 'session_id': 'plain', 'edge_mcp_id': '', 'status': 'active', 'origin': 'rest', 'carrier': 'rest', 'initialized': False,
-         'connection_metadata': {'a': '\0', 'b': 12345678901234567890}, 'created_at': '1970-01-01T00:00:00.001Z', 'last_activity_at': '9999-12-31T23:59:59.999Z',
+         'connection_metadata': {'a': '\0', 'b': 12345678901234567890}, 'toolsets': ['k' * 255] * 64, 'created_at': '1970-01-01T00:00:00.001Z', 'last_activity_at': '9999-12-31T23:59:59.999Z',
          'tool_execution_count': 2**53, 'total_tokens_used': 2**53, 'context': {'json': {'a': '\0', 'b': '\ufffe'}}}
 
 
@@ -467,9 +467,9 @@ def nested(depth):
 
 ODD_MEMBERS = [
     ('tool_execution_count', [-1, 1.5, 2**53 + 1, '1']), ('created_at', ['x', 1, '1970-01-01T00:00:00.000Z']), ('client_name', [3, 'a\0b', 'x' * 1025]),
-    ('client_type', ['x']), ('status', ['idle', 'gone', 1]), ('id', ['', 'y' * 65]), ('session_id', ['', 'x' * 256]), ('toolsets', [['a,b'], [''], 'x']),
+    ('client_type', ['x']), ('status', ['idle', 'gone', 1]), ('id', ['', 'y' * 65]), ('session_id', ['', 'x' * 256]), ('toolsets', [['a,b'], [''], 'x', ['k' * 256], ['k' * 255] * 66]),
     ('setup', [[], {'profile': 3}]), ('context', [{}, {'json': []}, {'text': 'x'}, {'json': nested(65)}, {'json': {}, 'text': '{}'}]),
-    ('connection_metadata', [[], nested(65), {f'{n}': n for n in range(10_001)}, {'a': 'x' * (64 << 10)}]), ('lineage', ['x', []])]
+    ('connection_metadata', [[], nested(65), {f'{n}': n for n in range(10_001)}, {'a': 'x' * (1 << 20)}]), ('lineage', ['x', []])]
 
 
 def test_odd_sessions__are_refused(holdfast, signer):
