@@ -16,8 +16,9 @@
 #define FIRST_MS 7000 /* after the start, which is busy */
 #define AGAIN_MS 1000 /* after a run that came too late */
 #define SLICE_BYTES ((size_t)256 << 20)
-#define PAUSE_MS 2       /* between slices */
-#define PAUSE_BUSY_MS 50 /* while calls wait for the write lane */
+#define PAUSE_MS 2        /* between slices */
+#define PAUSE_CALLS_MS 20 /* while there are calls: a slice takes 10 ms of a processor */
+#define PAUSE_BUSY_MS 50  /* while calls wait for the write lane */
 #define BUSY_QUEUE 4
 #define SHRINK_BYTES ((int64_t)1 << 20) /* of the file at once */
 #define SHRINK_FROM ((int64_t)256 << 10)
@@ -96,7 +97,11 @@ static void pause_for(struct retention *r)
         return;
 
     lanes_stats(r->lanes, &stats);
-    loop_timer_start(r->pause, stats.write_queue > BUSY_QUEUE ? PAUSE_BUSY_MS : PAUSE_MS, 0);
+    loop_timer_start(r->pause,
+                     stats.write_queue > BUSY_QUEUE ? PAUSE_BUSY_MS
+                     : stats.in_flight              ? PAUSE_CALLS_MS
+                                                    : PAUSE_MS,
+                     0);
 }
 
 static void on_pause(void *arg)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import sqlite3
 import subprocess
 import threading
@@ -13,6 +14,7 @@ import pytest
 import harness
 from commands import events, run
 from harness import wait_for
+from postgres import shared_keys
 from rest import Rest
 from stored import Stored
 from test_ages import DAY, Slept
@@ -260,3 +262,51 @@ def test_compact__makes_the_file_of_an_older_version_give_space_back(kept):
     hf.start()
     assert len(executions(hf)) == 3
     verify(hf)
+
+
+def test_two_nodes__remove_beside_each_other(holdfast, cluster, stdio_server, slept):
+    url = cluster.database()
+    entry, _ = stdio_server('up')
+    env = {**slept.env, 'DATABASE_URL': url}
+    made = []
+    for _ in range(2):
+        made.append(holdfast({'up': entry}, {'audit': {'keep': '10d', 'bodies': '1d'}},
+                             env={**env, **(shared_keys(made[0]) if made else {})}))
+        made[-1].database = {'DATABASE_URL': url}
+    for node in made:
+        calls(node, 20, 'old')
+    slept.set(10 * DAY + HOUR)
+    for node in made:
+        node.restart(kill=False)
+    for node in made:
+        calls(node, 5, 'new')
+    wait_for(lambda: sum(metric(n, 'holdfast_retention_events_total') for n in made) >= 80, 'both to remove what is old')
+    for node in made:
+        assert len(executions(node)) == 10
+        assert metric(node, 'holdfast_retention_failures_total') == 0
+    proof = verify(made[0])
+    assert proof['removed'] >= 80 and {c['writer'] for c in proof['checkpoints'] if c['tenant'] == 'default'} >= {1, 2}
+
+
+def test_backup_during_a_run__is_proven(kept, tmp_path):
+    hf = kept()
+    if hf.database:
+        pytest.skip('a dump of PostgreSQL is one snapshot')
+    calls(hf, 120, 'old')
+    hf.slept.set(10 * DAY + HOUR)
+    hf.restart(kill=False)
+    wait_for(lambda: metric(hf, 'holdfast_retention_bodies_total') > 0, 'the first slice')
+    copies = []
+    for n in range(5):
+        copy = tmp_path / f'copy-{n}'
+        copy.mkdir(mode=0o700)
+        for name in ('audit-anchors.jsonl', 'audit.key'):
+            shutil.copy(os.path.join(hf.data, name), copy / name)
+        with contextlib.closing(sqlite3.connect(f'file:{hf.data}/holdfast.db?mode=ro', uri=True)) as db, \
+                contextlib.closing(sqlite3.connect(copy / 'holdfast.db')) as to:
+            db.backup(to)
+        copies.append(copy)
+    for copy in copies:
+        done = run(hf, 'audit', 'verify', '--json', data=str(copy))
+        assert done.returncode == 0, done
+    wait_for(lambda: not executions(hf), 'the run to end')
