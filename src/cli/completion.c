@@ -8,11 +8,26 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || c == '-';
 }
 
+static int open_brackets(struct str text)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < text.n; i++) {
+        n += text.p[i] == '[' || text.p[i] == '(';
+        n -= text.p[i] == ']' || text.p[i] == ')';
+    }
+    return n;
+}
+
 bool completion_next_verb(struct str *rest, struct str *ret)
 {
     while (rest->n) {
         struct str part = str_split(rest, '|');
         size_t n = 0;
+        int depth = part.n && part.p[0] == '[' ? 0 : open_brackets(part);
+
+        while (depth > 0 && rest->n) /* alternatives of an argument are no verbs */
+            depth += open_brackets(str_split(rest, '|'));
 
         while (part.n && part.p[0] == ' ')
             part = str_n(part.p + 1, part.n - 1);

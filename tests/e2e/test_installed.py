@@ -25,7 +25,7 @@ def table():
     found = {}
     for part in help_text('--markdown', 'cli').split('\n## holdfast ')[1:]:
         usage = re.search(r'```\nholdfast \S+ (.*)\n```', part).group(1)
-        alternatives = [piece.strip() for piece in usage.split('|')]
+        alternatives = [piece.strip() for piece in re.sub(r' [\[(][^\])]*[\])]', '', usage).split('|')]
         verbs = [m.group(0) for m in (re.match(r'[a-z][a-z-]*(?= |]|$)', one) for one in alternatives) if m]
         found[part.split()[0]] = verbs, re.findall(r'^\| `(-[^`]+)`', part, re.M)
     found['help'][0].extend(found)
@@ -168,6 +168,12 @@ def test_bash_completes(tmp_path):
     assert 'environment' in complete(['holdfast', 'help', 'env'], tmp_path)
     (tmp_path / 'my.json').write_text('{}', encoding='utf-8')
     assert complete(['holdfast', 'up', '--config', 'my'], tmp_path) == ['my.json']
+
+
+def test_alternatives_of_an_argument_are_no_verbs(tmp_path):
+    sessions, audit = (complete(['holdfast', command, ''], tmp_path) for command in ('sessions', 'audit'))
+    assert sessions == 'list show watch end export import replay share shares unshare fork'.split()
+    assert audit == 'tail list events show verify stats hold holds release'.split()
 
 
 def test_fish_completes(tmp_path):
