@@ -145,11 +145,11 @@ void doctor_try_servers(struct doctor *d)
         return;
     d->trials = arena_zalloc(d->mem, d->config->n_servers * sizeof(*d->trials));
     for (size_t i = 0; i < d->config->n_servers; i++)
-        if (!why_not(&d->config->servers[i])) {
+        if (d->config->servers[i].kind != SERVER_BUILTIN && !why_not(&d->config->servers[i])) {
             d->trials[n].name = arena_dup(d->mem, d->config->servers[i].name);
             d->trials[n++].server = &d->config->servers[i];
         }
-    for (size_t at = 0; at < n; at += AT_ONCE) {
+    for (size_t at = 0; at < n; at += AT_ONCE) { /* a built-in server needs no trial */
         size_t now = n - at < AT_ONCE ? n - at : AT_ONCE;
         if (!try_servers(d, d->trials + at, now, &d->trial_err))
             return;

@@ -130,6 +130,11 @@ def test_eras__are_tried_in_processes_of_their_own(holdfast, tmp_path):
     assert 'eras' not in doctor(hf, '--no-trial')[1]
 
 
+def test_eras__of_built_in_servers_are_not_tried(holdfast):
+    hf = holdfast({})
+    assert 'eras' not in doctor(hf)[1]
+
+
 def test_sessions__carriers_meta_keys_and_clients_on_record(holdfast, tmp_path):
     entry, _ = stdio_server(tmp_path)
     hf = holdfast({'rec': entry}).wait_asked('rec')
