@@ -26,6 +26,7 @@ bool session_find_named(struct store *store, const struct principal *reader, str
                          (int)(name.n < 100 ? name.n : 100), name.p);
     *ret = n ? rows : row;
     return *ret || error_set(err, ERR_NOT_FOUND,
-                             "there is no session with this name; see GET "
-                             "/api/v1/sessions/details?status=all");
+                             "there is no session \"%.*s\"; `holdfast sessions list --status "
+                             "all` shows those there are",
+                             (int)(name.n < 100 ? name.n : 100), name.p);
 }

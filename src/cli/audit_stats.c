@@ -127,19 +127,38 @@ static void print_database(const struct js_doc *doc, const struct js_node *datab
     buf_addc(out, '\n');
 }
 
+/* On a terminal, a line that is too long for it goes on below. */
+static void add_line(struct str text, struct buf *out)
+{
+    if (table_terminal_width(STDOUT_FILENO))
+        text_wrap(out, 0, text, 2);
+    else
+        buf_addf(out, "%.*s\n", STR_ARG(text));
+}
+
+#define DAYS_SHOWN 36500
+
+static struct str days_text(long long days, struct arena *mem)
+{
+    if (days > DAYS_SHOWN)
+        return STR("more than 100 years");
+    return arena_printf(mem, "%lld day%s", days, days == 1 ? "" : "s");
+}
+
 static void print_disk(const struct js_doc *doc, const struct js_node *disk, struct arena *mem,
                        struct buf *out)
 {
     struct str left = size_text(number(doc, disk, "free_bytes"), mem);
     struct str kept = size_text(number(doc, disk, "reserve_bytes"), mem);
-    long long days = (long long)number(doc, disk, "days_left");
+    struct str days = days_text((long long)number(doc, disk, "days_left"), mem);
+    struct str lasts = STR("it lasts, as the record does not grow beyond it");
 
-    buf_addf(out, "disk: %.*s free, of which %.*s stay free (limits.disk_reserve); ", STR_ARG(left),
-             STR_ARG(kept));
     if (js_get(doc, disk, STR("days_left")))
-        buf_addf(out, "at this growth it lasts %lld day%s\n", days, days == 1 ? "" : "s");
-    else
-        buf_addstr(out, STR("it lasts, as the record does not grow beyond it\n"));
+        lasts = arena_printf(mem, "at this growth it lasts %.*s", STR_ARG(days));
+    add_line(arena_printf(mem,
+                          "disk: %.*s free, of which %.*s stay free (limits.disk_reserve); %.*s",
+                          STR_ARG(left), STR_ARG(kept), STR_ARG(lasts)),
+             out);
 }
 
 void audit_stats_print(struct cli *cli, const struct js_doc *doc, struct buf *out)

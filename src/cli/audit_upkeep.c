@@ -169,7 +169,8 @@ static bool run_release(struct upkeep *u, struct error *err)
         !parse(u, json, &doc, err))
         return false;
     if (!u->json)
-        fprintf(stderr, "%.*s is no longer held; it is removed when its age says so\n",
+        fprintf(stderr,
+                "the hold of the %.*s is released: retention and erasures apply to it again\n",
                 STR_ARG(source_text(&doc, js_root(&doc), "kind", mem)));
     return true;
 }

@@ -67,6 +67,8 @@ static struct str default_bucket(const struct stats_cmd *c)
 
 static bool check_by(struct str by, struct error *err)
 {
+    static const char words[] =
+        "--by takes server, tool, client, user, tenant, era, carrier or outcome";
     struct cli_nearest near = cli_nearest_to(by);
 
     for (size_t i = 0; i < countof(groups); i++) {
@@ -75,10 +77,9 @@ static bool check_by(struct str by, struct error *err)
         cli_nearest_offer(&near, groups[i]);
     }
     if (near.name)
-        return error_set(err, ERR_USAGE, "there is no --by %.*s; did you mean %s?",
-                         STR_ARG(str_cut(by, 100)), near.name);
-    return error_set(err, ERR_USAGE,
-                     "--by takes server, tool, client, user, tenant, era, carrier or outcome");
+        return error_set(err, ERR_USAGE, "there is no --by %.*s; did you mean %s? %s",
+                         STR_ARG(str_cut(by, 100)), near.name, words);
+    return error_set(err, ERR_USAGE, "%s", words);
 }
 
 static bool read_ask(struct stats_cmd *c, struct error *err)

@@ -477,9 +477,9 @@ static const struct cli_command own[] = {
     {
         .name = "audit",
         .group = "Look",
-        .usage =
-            "tail|list|events|show ID|verify|stats | hold session|user NAME | holds | release ID "
-            "[flags]",
+        .usage = "tail|list|events|show ID|verify|stats | hold (session | user) NAME | holds | "
+                 "release ID "
+                 "[flags]",
         .summary = "Read the audit record of tool calls and of changes to tools, verify that it is "
                    "complete, show its size, and hold sessions and users, so that nothing of them "
                    "is removed.",
@@ -574,11 +574,8 @@ static const struct cli_command own[] = {
                  "[--against SERVER] [--diff | --serve] | share ID [--user NAME] [--may WHAT] | "
                  "shares ID | unshare ID SHARE | fork ID",
         .summary =
-            "List the sessions of clients, show one with its newest calls, watch them, end "
-            "or export one, import those of a file, or send its recorded calls again and compare "
-            "the results. Replay exits with 0 if all results are the same, else with 1. With "
-            "--serve the recording stands in for its servers. Share one: a one-use code or a "
-            "named user goes on in it; fork copies what it remembers.",
+            "List, show, watch and end the sessions of clients. Export and import them, send their "
+            "recorded calls again or answer with them, share one, or copy what it remembers.",
         .examples = {"holdfast sessions share ses_Heefe51k",
                      "holdfast sessions replay ses_Heefe51k --diff"},
         .flags = sessions_flags,

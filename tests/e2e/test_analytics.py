@@ -266,7 +266,7 @@ def test_stats__are_a_table_with_trends_on_a_terminal(holdfast):
     hf.stop()
     alone, = run_json(hf, 'stats', '--by', 'outcome', '--bucket', '5m', '--since', '2h')
     assert alone['total'] == answer['total']
-    for args, word in [(['--by', 'sever'], 'did you mean server'), (['--by', 'x'], '--by takes'), (['--bucket', '2h'], '5m, 1h or 1d'),
+    for args, word in [(['--by', 'sever'], 'did you mean server? --by takes server, tool'), (['--by', 'x'], '--by takes'), (['--bucket', '2h'], '5m, 1h or 1d'),
                        (['--since', 'soon'], 'duration'), (['extra'], 'flags only')]:
         done = run(hf, 'stats', *args)
         assert done.returncode == 2 and word in done.stderr, done

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from commands import control, events, run, run_json
+from commands import control, events, on_terminal, run, run_json
 from harness import wait_for
 from rest import Rest, refused
 from test_rest_roles import key_for
@@ -95,6 +95,8 @@ def test_stats__on_the_terminal_say_how_long_the_disk_lasts(holdfast):
     assert any(line.startswith('database: ') and 'free to be used again' in line for line in lines)
     assert any(line.startswith('disk: ') and 'limits.disk_reserve' in line and 'at this growth it lasts' in line
                for line in lines), lines
+    narrow = on_terminal(hf, 'audit', 'stats', NO_COLOR='1').splitlines()
+    assert max(map(len, narrow)) <= 80 and any('more than 100 years' in line or ' days' in line for line in narrow), narrow
     answer, = run_json(hf, 'audit', 'stats')
     size = os.stat(os.path.join(hf.data, 'holdfast.db')).st_size
     assert answer['database']['bytes'] >= size // 2 and answer['disk']['free_bytes'] > 0

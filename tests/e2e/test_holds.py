@@ -102,11 +102,12 @@ def test_command__in_words(holdfast):
     for args in ('hold', 'thing', 'x'), ('hold', 'session'), ('holds', 'x'), ('release',), ('holds', '--reason', 'x'):
         assert run(hf, 'audit', *args).returncode == 2, args
     assert 'nothing is held' in run(hf, 'audit', 'holds').stderr
+    assert 'no session "nope"; `holdfast sessions list' in run(hf, 'audit', 'hold', 'session', 'nope').stderr
     assert 'did you mean holdfast audit release' in run(hf, 'audit', 'relaese').stderr
-    assert run(hf, 'audit', 'release', 'nope').returncode == 4
+    assert run(hf, 'audit', 'release', 'nope').returncode == 1
     hf.stop()
     made = run(hf, 'audit', 'hold', 'session', session['id'][:13], '--json')
     assert made.returncode == 0 and json.loads(made.stdout)['target'] == session['id'], made
-    shown = on_terminal(hf, 'audit', 'holds')
+    shown = on_terminal(hf, 'audit', 'holds', NO_COLOR='1')
     assert session['session_id'][:10] in shown and max(map(len, shown.splitlines())) <= 80, shown
     assert run(hf, 'audit', 'release', json.loads(made.stdout)['id']).returncode == 0
