@@ -155,8 +155,9 @@ static bool check_user(const struct proof *p, struct error *err)
     if (!p->key->user_id.p)
         return true;
     if (!p->user || !str_eq(p->user->tenant, p->key->tenant) || p->user->ended_ms)
-        return error_set(err, ERR_UNAUTHENTICATED,
-                         "the user of this key does not exist any more; make another key");
+        return error_set(
+            err, ERR_UNAUTHENTICATED,
+            "the user of this key does not exist any more; make a key for another user");
     return true;
 }
 

@@ -103,7 +103,7 @@ bool user_change_check(const struct user_request *r, const struct user_change *c
     if (r->verb == USER_CREATE)
         return error_set(err, ERR_CONFLICT,
                          "there is such a user already; use `holdfast user passwd` or `holdfast "
-                         "user enable`");
+                         "user enable`, or choose another name if that user was erased");
     return error_set(err, ERR_NOT_FOUND,
                      r->verb == USER_REVOKE
                          ? "there is no such sign-in any more; see `holdfast user "
