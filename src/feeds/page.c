@@ -245,7 +245,8 @@ bool page_read(struct page *p, struct store *store, struct error *err)
     bool ok = list_writers(store, lowest ? lowest - 1 : 0, 0, p->mem, &r.writers, err);
     if (ok && is_foreign(&r))
         ok = error_set(err, ERR_BAD_INPUT,
-                       "the position is ahead of this store; it comes from another database");
+                       "the position is ahead of this store, so it comes from another database; "
+                       "begin without a position, or with after=0 for all events");
     if (ok && !p->at.n && r.writers.n)
         add_item(&r, event_id_make(r.writers.rows[0].number, 0), NULL, false);
     if (ok)

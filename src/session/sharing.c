@@ -138,7 +138,8 @@ static bool find_user_grantee(struct sharing_call *c, struct store *store, struc
         (!user && name.n == UUID_TEXT - 1 && !store_user_get(store, name, c->mem, &user, err)))
         return false;
     if (!user || !str_eq(user->tenant, c->who->tenant))
-        return error_set(err, ERR_NOT_FOUND, "there is no user \"%.*s\" in this tenant",
+        return error_set(err, ERR_NOT_FOUND,
+                         "there is no user \"%.*s\" in this tenant; see `holdfast user list`",
                          STR_ARG(str_cut(name, SHARE_GRANTEE_MAX)));
     c->share.grantee = arena_printf(c->mem, "user:%.*s", STR_ARG(user->id));
     return true;

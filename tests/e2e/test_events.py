@@ -83,7 +83,7 @@ def test_watch__clients_are_told_to_come_back_at_different_times(hf):
     ({'types': 'nonsense'}, 'types are intent, outcome'), ({'outcome': 'fine'}, 'outcomes are ok'),
     ({'types': 'intent,,note'}, 'an item of types'), ({'tool': ','.join(map(str, range(33)))}, 'at most 32'),
     ({'after': 'soon'}, 'is no position'), ({'after': '1.2,1.3'}, 'is no position'),
-    ({'after': '77.1'}, 'another database'), ({'kind': 'note'}, 'there is no query parameter "kind"')])
+    ({'after': '77.1'}, 'another database; begin without a position'), ({'kind': 'note'}, 'there is no query parameter "kind"')])
 def test_watch__what_cannot_be_is_refused_before_the_stream(hf, query, says):
     with pytest.raises(Refused) as no:
         Sse(hf, **query)

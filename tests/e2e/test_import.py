@@ -315,6 +315,7 @@ def test_largest_bodies__are_imported_in_pieces(rest, signer, tmp_path):
 
 def test_pieces__come_in_order_from_one_caller(small):
     api, data = small
+    assert 'begin anew' in send(api, data[100:], 404, upload='u', at=100).json()['detail']
     send(api, data[:100], 202, upload='u')
     assert '100 bytes so far' in send(api, data[200:], 409, upload='u', at=200).json()['detail']
     send(api, data[100:200], 202, upload='u', at=100)

@@ -25,6 +25,13 @@ static void name_of(const struct upload *u, char ret[NAME_TEXT])
     snprintf(ret, NAME_TEXT, "%s.part", hex);
 }
 
+static bool is_unknown(struct error *err)
+{
+    return error_set(err, ERR_NOT_FOUND,
+                     "there is no such upload on this node: its pieces go to one node, each "
+                     "within an hour; begin anew with at=0");
+}
+
 /* A descriptor of the folder; it is made when it is not there. */
 static bool open_folder(struct str data_dir, bool makes, int *ret, struct error *err)
 {
@@ -36,6 +43,8 @@ static bool open_folder(struct str data_dir, bool makes, int *ret, struct error 
     if (makes && mkdir(path, 0700) < 0 && errno != EEXIST)
         return error_sys(err, ERR_UNAVAILABLE, errno, "cannot make %s", path);
     *ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (*ret < 0 && errno == ENOENT)
+        return is_unknown(err);
     return *ret >= 0 || error_sys(err, ERR_UNAVAILABLE, errno, "cannot open %s", path);
 }
 
@@ -121,9 +130,7 @@ bool upload_add(const struct upload *u, int64_t at, struct str bytes, int64_t *r
                          "%d uploads are not finished here; try again when one has ended",
                          UPLOADS_MAX);
     if (fd < 0 && why == ENOENT)
-        return error_set(err, ERR_NOT_FOUND,
-                         "there is no such upload on this node: its pieces go to one node, each "
-                         "within an hour; begin anew with at=0");
+        return is_unknown(err);
     if (fd < 0)
         return error_sys(err, ERR_UNAVAILABLE, why, "cannot store the upload");
     bool ok = add_at_end(fd, at, bytes, ret_length, err);
