@@ -174,6 +174,8 @@ static void add_row(struct report *r, const struct rollup_row *row)
     struct str cells;
     int64_t span;
 
+    if (r->shows && !r->shows(r->arg, r->next.tenant, row))
+        return;
     while (packed_next(&p, &span, &cells))
         if (span >= r->since && span < r->until)
             add_span(r, row, span, cells);

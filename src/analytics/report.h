@@ -36,6 +36,9 @@ struct report {
     int64_t since, until; /* spans, at the borders of buckets */
     struct str owner;     /* only calls of this owner; absent: of every one */
     size_t limit;         /* groups to write, those with the most calls */
+    /* False: the calls of this row are not for the reader.  NULL: all are. */
+    bool (*shows)(void *arg, struct str tenant, const struct rollup_row *row);
+    void *arg;
     struct arena *mem;
     struct report_group *groups;
     size_t n, cap;

@@ -231,6 +231,25 @@ def test_analytics__are_those_of_the_caller(rest):
     refused(Rest(hf, {'Authorization': 'Bearer hf_x_y'}).get('/analytics'), 401, 'tenant_not_found')
 
 
+def test_analytics__of_a_limited_key_are_of_its_servers_and_tools(holdfast, stdio_server, database):
+    entries = {name: stdio_server(name, handles='never')[0] for name in ('one', 'two')}
+    api = Rest(holdfast(entries, {'auth': 'required'}, env=database))
+    hf = api.holdfast
+    whole = key_for(api, '--role', 'admin')
+    by_server, by_tool = (key_for(api, '--role', 'admin', *scope) for scope in (('--server', 'one'), ('--tool', 'two__echo')))
+    for path, tool in (('/mcp/one', 'echo'), ('/mcp/two', 'echo'), ('/mcp/two', 'counter'), ('/mcp/two', 'counter')):
+        assert hf.client(path, modern=True, headers=whole.headers).call(tool, {'text': 'x'} if tool == 'echo' else {}).status == 200
+
+    def seen_by(key):
+        found = key.get('/analytics?group_by=tool').json()
+        assert found['total']['calls'] == sum(g['calls'] for g in found['groups'])
+        return sorted((g['server'], g['label'], g['calls']) for g in found['groups'])
+
+    assert seen_by(whole) == [('one', 'echo', 1), ('two', 'counter', 2), ('two', 'echo', 1)]
+    assert seen_by(by_server) == [('one', 'echo', 1)]
+    assert seen_by(by_tool) == [('two', 'echo', 1)]
+
+
 def test_analytics__time_and_groups_have_limits(rest):
     api = rest()
     make_calls(api.holdfast, 12)

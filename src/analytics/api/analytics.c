@@ -4,7 +4,8 @@
  *   wait for the fold → [ query lane: some pages of rollups, some milliseconds ]… → answer
  *
  * Between two such steps other requests have their turn on the lane.  Admins and auditors see their
- * tenant, others the calls of their owner, the local admin every tenant. */
+ * tenant, others the calls of their owner, the local admin every tenant.  The scopes of a key hide
+ * calls as they hide live events (feeds/visibility.h). */
 #include "analytics/api/table.h"
 
 #include "analytics/report.h"
@@ -12,6 +13,7 @@
 #include "api/job.h"
 #include "api/who.h"
 #include "base/clock.h"
+#include "feeds/visibility.h"
 
 #define MAX_BYTES (256u * 1024 * 1024)
 #define STEP_US 20000
@@ -25,6 +27,7 @@ struct analytics_job {
     struct str tenant; /* the one being read */
     bool all_tenants;
     bool is_read; /* every row was added */
+    struct visibility visibility;
 };
 
 static void release(void *arg)
@@ -34,6 +37,14 @@ static void release(void *arg)
 }
 
 /* On the query lane. */
+
+static bool shows(void *arg, struct str tenant, const struct rollup_row *row)
+{
+    const struct event_row call = {
+        .tenant = tenant, .owner = row->owner, .server = row->server, .tool = row->tool};
+
+    return visibility_shows(arg, &call);
+}
 
 static bool next_tenant(struct analytics_job *a, struct store *store, struct error *err)
 {
@@ -178,6 +189,11 @@ static bool read_query(struct analytics_job *a, struct api_call *c)
     }
     a->report.limit = (size_t)limit;
     a->report.owner = c->who.tenant_wide || api_is_local(c) ? STR_NONE : c->who.owner;
+    a->visibility = visibility_of(&c->who, api_is_local(c));
+    if (a->visibility.limited) {
+        a->report.shows = shows;
+        a->report.arg = &a->visibility;
+    }
     a->all_tenants = !a->tenant.p;
     if (!a->all_tenants)
         report_begin(&a->report, a->tenant);
