@@ -224,7 +224,11 @@ static void on_joined(struct write_job *job)
     log_info(hands_over(c) ? "a session was handed over" : "a session was joined",
              LS("session", c->share.session_id), LS("share", c->share.id),
              LS("owner", c->who->owner));
+    if (!c->share.grantee.p)
+        c->share.expires_ms = c->share.access_ms ? c->join.at_ms + c->share.access_ms : 0;
     c->share.grantee = c->who->owner;
+    c->share.joined_ms = c->join.at_ms;
+    c->share.joined_client = c->client;
     follow(c, hands_over(c));
 }
 

@@ -313,3 +313,12 @@ def test_sharing__no_record_has_a_code_also_where_it_is_complete(world, era):
         with open(path, 'rb') as file:
             assert code.encode() not in file.read().lower(), path
     assert code not in world.hf.text().lower()
+
+
+def test_sharing__the_answer_of_a_join_says_when_the_access_ends(world):
+    session = world.session('ann')
+    for body in ({}, {'access': '2h'}):
+        made = world.share('ann', session, **body)
+        joins = world.rest('bob').post('/sessions/join', {'code': made['code'], 'client_name': 'Cursor'}).json()['share']
+        listed = [s for s in world.rest('ann').get(f'/sessions/{session}/shares').json()['shares'] if s['id'] == made['id']]
+        assert listed == [joins] and joins['joined_client'] == 'Cursor' and ('expires_at' in joins) == ('access' in body)
