@@ -55,6 +55,7 @@ struct replay {
     struct arena *mem;
     struct http_request *http; /* NULL: the client has left */
     struct principal who;
+    struct identity_watch credential;
     struct replay_options options;
     struct str origin, origin_id, handle, id;
     const char *stopped; /* why it ends before the last call; NULL: it does not */

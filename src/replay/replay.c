@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "identity/identity.h"
 #include "identity/scopes.h"
 
 #include <stdlib.h>
@@ -76,6 +77,7 @@ static void replay_free(struct replay *r)
     home->n--;
     home->sv->front->under_way--;
     loop_timer_free(r->quiet);
+    identity_unwatch(&r->credential);
     session_unref(r->session);
     buf_release(&r->line);
     arena_free(r->call_mem);
@@ -252,15 +254,26 @@ static void go_on(struct replay *r)
         read_page(r);
 }
 
-static void on_drained(struct http_request *http)
+static void stop_waiting(struct replay *r)
 {
-    struct replay *r = http->user;
-
     if (!r->waits_for_reader)
-        return;
+        return; /* the present call or page comes to its end */
     r->waits_for_reader = false;
     r->again.fn = go_on_later;
     loop_defer(r->home->sv->loop, &r->again);
+}
+
+static void on_drained(struct http_request *http)
+{
+    stop_waiting(http->user);
+}
+
+static void on_revoked(struct identity_watch *w)
+{
+    struct replay *r = container_of(w, struct replay, credential);
+
+    r->stopped = "the credential was revoked or has expired";
+    stop_waiting(r);
 }
 
 static void on_abort(struct http_request *http)
@@ -269,11 +282,7 @@ static void on_abort(struct http_request *http)
 
     http_request_done(http);
     r->http = NULL;
-    if (!r->waits_for_reader)
-        return; /* the present call or page comes to its end */
-    r->waits_for_reader = false;
-    r->again.fn = go_on_later;
-    loop_defer(r->home->sv->loop, &r->again);
+    stop_waiting(r);
 }
 
 /* An empty line is a sign of life during a long call. */
@@ -337,6 +346,8 @@ static struct replay *replay_new(struct replays *home, const struct replay_args 
     list_push(&home->all, &r->node);
     home->n++;
     home->sv->front->under_way++;
+    r->credential.on_revoked = on_revoked;
+    identity_watch(home->sv->front->identity, &r->credential, &r->who);
     return r;
 }
 

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+import keys
 from commands import events, on_terminal, run
 from harness import PEERS, PYTHON, wait_for
 from rest import Rest, refused
@@ -330,6 +331,22 @@ def test_client_that_leaves__ends_the_replay_before_the_next_call(api, shop, tmp
     assert told['error'].endswith('the client left'), told
     assert len(shop.calls()) <= before + 2
     assert api.get(f"/sessions?status=active").json()['count'] == 1
+
+
+def test_credential_that_is_revoked__ends_the_replay_before_the_next_call(api, shop, tmp_path):
+    key = keys.create(api.holdfast, '--role', 'admin')
+    owner = Rest(api.holdfast, key.headers)
+    session = recorded(owner, [('look', {'item': 'slow'}), ('look', {'item': 'tea'})], headers=key.headers)
+    before = len(shop.calls())
+    fifo = waiting(shop, tmp_path)
+    connection = begin(owner, session)
+    wait_for(lambda: len(shop.calls()) > before, 'the call of the replay')
+    keys.revoke(api.holdfast, key)
+    open_fifo(fifo)
+    told = wait_for(lambda: [e for e in events(api.holdfast) if e.get('method') == 'session/replayed'], 'the end of the replay')[0]
+    assert told['error'].endswith('the credential was revoked or has expired'), told
+    assert len(shop.calls()) == before + 1
+    connection.close()
 
 
 def test_kill__leaves_a_store_that_goes_on(api, shop, tmp_path):
