@@ -55,17 +55,28 @@ static int64_t number(const struct js_doc *doc, const char *name)
     return node && js_to_i64(doc, node, &value) ? value : 0;
 }
 
+/* "3 sessions" */
+static struct str count_of(struct erase *x, const struct js_doc *doc, const char *name,
+                           const char *word)
+{
+    int64_t n = number(doc, name);
+
+    return arena_printf(x->cli->mem, "%lld %s%s", (long long)n, word, n == 1 ? "" : "s");
+}
+
 static void show_count(struct erase *x, const struct js_doc *doc)
 {
-    fprintf(stderr,
-            "of user %.*s there are: %lld sessions with %lld calls, %lld keys, %lld sign-ins\n",
-            STR_ARG(x->name), (long long)number(doc, "sessions"), (long long)number(doc, "calls"),
-            (long long)number(doc, "keys"), (long long)number(doc, "sign_ins"));
+    struct str sessions = count_of(x, doc, "sessions", "session"),
+               calls = count_of(x, doc, "calls", "call"), keys = count_of(x, doc, "keys", "key"),
+               sign_ins = count_of(x, doc, "sign_ins", "sign-in");
+
+    fprintf(stderr, "user %.*s has %.*s with %.*s, %.*s, %.*s\n", STR_ARG(x->name),
+            STR_ARG(sessions), STR_ARG(calls), STR_ARG(keys), STR_ARG(sign_ins));
     if (number(doc, "held_sessions"))
         fprintf(stderr, "%lld held sessions and the bodies of their calls stay\n",
                 (long long)number(doc, "held_sessions"));
     if (js_type_is(js_get(doc, js_root(doc), STR("held")), JS_TRUE))
-        fprintf(stderr, "this user is held, so nothing can be removed\n");
+        fprintf(stderr, "the user is held, so nothing can be removed\n");
 }
 
 static bool ask(struct erase *x, bool *ret_yes, struct error *err)
@@ -142,5 +153,11 @@ bool user_erase(struct cli *cli, struct str tenant, struct str name, struct sour
         show_count(&x, &doc);
     if (dry_run)
         return true;
+    if (js_type_is(js_get(&doc, js_root(&doc), STR("held")), JS_TRUE))
+        return error_set(
+            err, ERR_CONFLICT,
+            "user %.*s is held, so nothing is removed; see `holdfast audit holds`, and "
+            "release the hold first",
+            STR_ARG(name));
     return ask(&x, &yes, err) && (!yes || erase(&x, err));
 }

@@ -139,7 +139,7 @@ def test_erase__goes_on_after_kill_9(person, point):
 def test_held__nothing_is_removed_and_it_is_said(person):
     assert run(person.hf, 'audit', 'hold', 'user', NAME, env=person.env).returncode == 0
     done = person.erase()
-    assert done.returncode != 0 and 'held' in done.stderr, done
+    assert done.returncode == 6 and 'release the hold first' in done.stderr and 'nothing brings' not in done.stderr, done
     assert person.finds(TEXT) and person.finds(NAME) and person.api.get('/sessions').status == 200
     hold, = run_json(person.hf, 'audit', 'holds')
     assert run(person.hf, 'audit', 'release', hold['id'], env=person.env).returncode == 0
@@ -209,6 +209,7 @@ def test_command__in_words(holdfast):
     assert user(hf, 'create', NAME).returncode == 0
     assert run(hf, 'user', 'erase').returncode == 2
     assert run(hf, 'user', 'erase', 'nobody', '--yes').returncode != 0
+    assert f'user {NAME} has 0 sessions with 0 calls, 0 keys, 0 sign-ins' in run(hf, 'user', 'erase', NAME, '--dry-run').stderr
     unasked = run(hf, 'user', 'erase', NAME)
     assert unasked.returncode == 2 and '--yes' in unasked.stderr, unasked
     assert run_json(hf, 'user', 'list')[0]['username'] == NAME
@@ -216,6 +217,7 @@ def test_command__in_words(holdfast):
     assert run_json(hf, 'user', 'list')[0]['username'] == NAME
     on_terminal(hf, 'user', 'erase', NAME, keys=b'y\n')
     assert run_json(hf, 'user', 'list')[0]['username'].startswith('erased-')
+    assert 'if that user was erased' in user(hf, 'create', NAME).stderr
 
 
 def test_call__that_was_under_way_is_waited_for(holdfast, stdio_server, tmp_path, database):
