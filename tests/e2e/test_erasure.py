@@ -217,7 +217,7 @@ def test_command__in_words(holdfast):
     assert run_json(hf, 'user', 'list')[0]['username'] == NAME
     on_terminal(hf, 'user', 'erase', NAME, keys=b'y\n')
     assert run_json(hf, 'user', 'list')[0]['username'].startswith('erased-')
-    assert 'if that user was erased' in user(hf, 'create', NAME).stderr
+    assert b'if that user was erased' in user(hf, 'create', NAME).stderr
 
 
 def test_call__that_was_under_way_is_waited_for(holdfast, stdio_server, tmp_path, database):
