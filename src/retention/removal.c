@@ -70,8 +70,9 @@ static void note_execution(struct removal *r, const struct event_row *e, enum fa
     int64_t exec = exec_of(e);
 
     if (exec && fate == FATE_GOES && e->kind != EVENT_OUTCOME) {
-        r->removed = grown(r->mem, r->removed, r->n_removed, &r->cap_removed, sizeof(int64_t));
-        r->removed[r->n_removed++] = exec;
+        r->removed = grown(r->mem, r->removed, r->n_removed, &r->cap_removed, sizeof(*r->removed));
+        r->removed[r->n_removed++] =
+            (struct execution_gone){arena_dup(r->mem, e->session_id), exec};
     } else if (exec) {
         r->bodies = grown(r->mem, r->bodies, r->n_bodies, &r->cap_bodies, sizeof(int64_t));
         r->bodies[r->n_bodies++] = exec;
@@ -159,6 +160,14 @@ void removal_segment(struct removal *r, const struct segment_row *segment,
         write_rest(r, segment, events, fates);
 }
 
+static int by_session(const void *a, const void *b)
+{
+    const struct execution_gone *x = a, *y = b;
+    int order = str_cmp(x->session, y->session);
+
+    return order ? order : (x->exec > y->exec) - (x->exec < y->exec);
+}
+
 void removal_end(struct removal *r)
 {
     for (size_t i = 0; i < r->n_tallies; i++)
@@ -170,6 +179,8 @@ void removal_end(struct removal *r)
     }
     if (r->n_removed + r->n_bodies) {
         struct executions_gone *gone = arena_new_of(r->mem, struct executions_gone);
+        if (r->n_removed)
+            qsort(r->removed, r->n_removed, sizeof(*r->removed), by_session);
         *gone = (struct executions_gone){r->removed, r->bodies, r->n_removed, r->n_bodies, r->mem};
         removal_add(r, op_executions_gone(gone));
     }

@@ -29,7 +29,8 @@ struct removal {
     size_t n_tallies, cap_tallies;
     struct size_gone *gone; /* of every change */
     size_t n_gone, cap_gone;
-    int64_t *removed, *bodies; /* executions */
+    struct execution_gone *removed;
+    int64_t *bodies; /* executions */
     size_t n_removed, cap_removed, n_bodies, cap_bodies;
     size_t changes;      /* events that went or lost their body */
     size_t whole;        /* of these, events that went */

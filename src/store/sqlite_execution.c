@@ -64,6 +64,102 @@ bool sq_executions_add(struct sqlite_store *s, struct str session, const struct 
     return true;
 }
 
+/* One row of a list, unpacked; the caller frees *ret. */
+static size_t unpack_row(int64_t first, struct str ids, struct sq_listed **ret)
+{
+    struct sq_listed *all = xcalloc(ids.n / 2 + 1, sizeof(*all));
+    uint64_t step, outcome;
+    size_t n = 0;
+    for (int64_t exec = first; get_number(&ids, &step) && get_number(&ids, &outcome); n++) {
+        exec += (int64_t)step;
+        all[n].exec = exec;
+        all[n].outcome = outcome ? exec + (int64_t)(outcome - 1) : 0;
+    }
+    *ret = all;
+    return n;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool delete_row(struct sqlite_store *s, struct str session, int64_t first, struct error *err)
+{
+    sqlite3_stmt *st = sq_prepare(s, SQ_SESSION_EXECUTIONS_DELETE, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, session);
+    sq_int(&b, first);
+    return sq_run(s, st, err);
+}
+
+/* Writes the row that begins at `first` anew without `ids`. */
+static bool write_rest(struct sqlite_store *s, struct str session, int64_t first,
+                       struct sq_listed *all, size_t n_all, const int64_t *ids, size_t n,
+                       struct error *err)
+{
+    struct sq_listed *head = NULL, **end = &head;
+    struct buf scratch;
+    for (size_t i = 0; i < n_all; i++)
+        if (!bsearch(&all[i].exec, ids, n, sizeof(*ids), by_number)) {
+            all[i].next = NULL;
+            *end = &all[i];
+            end = &all[i].next;
+        }
+    buf_init(&scratch, SIZE_MAX / 4);
+    bool ok =
+        delete_row(s, session, first, err) && sq_executions_add(s, session, head, &scratch, err);
+    buf_release(&scratch);
+    return ok;
+}
+
+/* The last row that begins before `before`; *ret is NULL when there is none. */
+static bool row_before(struct sqlite_store *s, struct str session, int64_t before,
+                       int64_t *ret_first, struct sq_listed **ret, size_t *ret_n, struct error *err)
+{
+    bool found = false;
+    sqlite3_stmt *st = sq_prepare(s, SQ_SESSION_EXECUTIONS, err);
+    if (!st)
+        return false;
+    struct sq_bind b = {.st = st};
+    sq_text(&b, session);
+    sq_int(&b, before);
+    *ret = NULL;
+    if (!sq_step(s, st, &found, err))
+        return false;
+    if (found) {
+        struct sq_row r = {.st = st};
+        *ret_first = sq_get_int(&r);
+        *ret_n = unpack_row(*ret_first, sq_peek_bytes(&r), ret);
+    }
+    sq_reset(st);
+    return true;
+}
+
+/* From the last row that may hold one of the ids down to the one that holds the first of them. */
+bool sq_executions_remove(struct sqlite_store *s, struct str session, const int64_t *ids, size_t n,
+                          struct error *err)
+{
+    for (int64_t before = ids[n - 1] + 1; before > ids[0];) {
+        struct sq_listed *all = NULL;
+        size_t n_all = 0;
+        int64_t first = 0;
+        if (!row_before(s, session, before, &first, &all, &n_all, err))
+            return false;
+        if (!all)
+            return true;
+        bool ok = write_rest(s, session, first, all, n_all, ids, n, err);
+        free(all);
+        if (!ok)
+            return false;
+        before = first;
+    }
+    return true;
+}
+
 /* A page that is being filled, newest first. */
 struct page {
     struct sqlite_store *s;
@@ -75,14 +171,8 @@ struct page {
 /* Adds the executions of one row, the last one first. */
 static void page_add(struct page *p, int64_t first, struct str ids)
 {
-    size_t n = 0;
-    uint64_t step, outcome;
-    struct sq_listed *all = xcalloc(ids.n / 2 + 1, sizeof(*all));
-    for (int64_t exec = first; get_number(&ids, &step) && get_number(&ids, &outcome); n++) {
-        exec += (int64_t)step;
-        all[n].exec = exec;
-        all[n].outcome = outcome ? exec + (int64_t)(outcome - 1) : 0;
-    }
+    struct sq_listed *all;
+    size_t n = unpack_row(first, ids, &all);
     while (n-- > 0 && p->n < p->limit)
         if (all[n].exec < p->before)
             p->items[p->n++] = all[n];

@@ -105,6 +105,7 @@ enum sq_statement {
     SQ_SESSIONS_WAKE,
     SQ_SESSION_EXECUTIONS_ADD,
     SQ_SESSION_EXECUTIONS,
+    SQ_SESSION_EXECUTIONS_DELETE,
     SQ_LONG_OUTCOME,
     SQ_TOOL_ADD,
     SQ_TOOL_KNOWN,
@@ -355,6 +356,9 @@ struct sq_listed {
 must_check bool sq_executions_add(struct sqlite_store *s, struct str session,
                                   const struct sq_listed *listed, struct buf *scratch,
                                   struct error *err);
+/* Takes executions out of the session's list; `ids` are sorted. */
+must_check bool sq_executions_remove(struct sqlite_store *s, struct str session, const int64_t *ids,
+                                     size_t n, struct error *err);
 /* sqlite_event.c */
 /* Gathers the event; sq_events_flush() writes the gathered events before the commit.  `e` must live
  * until then. */

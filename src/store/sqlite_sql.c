@@ -342,6 +342,8 @@ const char *const sq_texts[SQ_COUNT] = {
                                   "(?,?,?) ON CONFLICT DO NOTHING",
     [SQ_SESSION_EXECUTIONS] = "SELECT first, ids FROM session_executions WHERE session = ?1 "
                               "AND first < ?2 ORDER BY first DESC",
+    [SQ_SESSION_EXECUTIONS_DELETE] = "DELETE FROM session_executions WHERE session = ?1 "
+                                     "AND first = ?2",
     [SQ_LONG_OUTCOME] = "SELECT outcome_event FROM long_executions WHERE id = ?",
     [SQ_TOOL_ADD] = "INSERT INTO tool_configurations (id, tenant_id, server, tool_name) "
                     "VALUES (?,?,?,?) ON CONFLICT DO NOTHING",

@@ -80,11 +80,19 @@ static void uuids(struct pg_params *p, const int64_t *ids, size_t n, struct aren
     pg_uuids(p, texts_of, n, mem);
 }
 
+static void removed_uuids(struct pg_params *p, const struct executions_gone *row)
+{
+    int64_t *ids = arena_alloc(row->mem, (row->n_removed + 1) * sizeof(*ids));
+    for (size_t i = 0; i < row->n_removed; i++)
+        ids[i] = row->removed[i].exec;
+    uuids(p, ids, row->n_removed, row->mem);
+}
+
 static void executions_gone(struct pg_params *p, const struct store_op *op,
                             int64_t now_ms unused_arg)
 {
     const struct executions_gone *row = op->row;
-    uuids(p, row->removed, row->n_removed, row->mem);
+    removed_uuids(p, row);
     uuids(p, row->bodies, row->n_bodies, row->mem);
 }
 

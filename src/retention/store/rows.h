@@ -57,8 +57,13 @@ struct retention_state {
 };
 
 /* Executions of which events or bodies are removed; ids of their intents or records. */
+struct execution_gone {
+    struct str session; /* row id; absent: none */
+    int64_t exec;
+};
 struct executions_gone {
-    const int64_t *removed, *bodies;
+    const struct execution_gone *removed; /* by session and id */
+    const int64_t *bodies;
     size_t n_removed, n_bodies;
     struct arena *mem; /* for the writing of the op */
 };

@@ -148,9 +148,17 @@ static bool tally_add(struct sq_batch *batch, struct store_op *op, struct error 
 static bool executions_gone(struct sq_batch *batch, struct store_op *op, struct error *err)
 {
     const struct executions_gone *row = op->row;
-    for (size_t i = 0; i < row->n_removed; i++)
-        if (!delete_by_id(batch->s, SQ_EXECUTION_DELETE, row->removed[i], err))
+    const struct execution_gone *all = row->removed;
+    for (size_t i = 0, next; i < row->n_removed; i = next) {
+        int64_t *ids = arena_alloc(row->mem, (row->n_removed - i) * sizeof(*ids));
+        for (next = i; next < row->n_removed && str_eq(all[next].session, all[i].session); next++) {
+            ids[next - i] = all[next].exec;
+            if (!delete_by_id(batch->s, SQ_EXECUTION_DELETE, all[next].exec, err))
+                return false;
+        }
+        if (all[i].session.n && !sq_executions_remove(batch->s, all[i].session, ids, next - i, err))
             return false;
+    }
     op->verdict = VERDICT_OK;
     return true;
 }
