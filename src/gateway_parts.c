@@ -137,16 +137,14 @@ static void on_transport_ended_elsewhere(void *arg, struct transport *t)
 }
 
 /* Its former owner gets no more messages of its servers, and lends them nothing. */
-static void on_handed_over(void *arg, struct str id, bool had_secrets)
+static void on_handed_over(void *arg, struct str link_key, bool had_secrets)
 {
     struct gateway *g = arg;
-    char key[64];
 
-    snprintf(key, sizeof(key), "s:%.*s", STR_ARG(id));
-    forget_secrets(g, str_of(key));
-    hub_leave(g->sv.hub, str_of(key));
+    forget_secrets(g, link_key);
+    hub_leave(g->sv.hub, link_key);
     if (had_secrets)
-        upstreams_end_links(g->sv.upstreams, str_of(key),
+        upstreams_end_links(g->sv.upstreams, link_key,
                             "it was handed over without the credentials of its former owner");
 }
 
@@ -272,8 +270,6 @@ void gateway_start_registry(struct gateway *g)
         .sessions = sv->sessions,
         .registry = sv->registry,
         .is_shared = storage_is_shared(g->storage),
-        .handed_over = on_handed_over,
-        .arg = g,
     };
     g->api.sharing = sharing_new(&sharing);
 }
@@ -441,6 +437,7 @@ void gateway_start_sessions(struct gateway *g)
     };
     sv->sessions = sessions_new(&sessions);
     sessions_on_sealed(sv->sessions, on_session_sealed, g);
+    sessions_on_handed_over(sv->sessions, on_handed_over, g);
 }
 
 static void on_identity_change(void *arg, const struct change_row *row)
@@ -466,7 +463,6 @@ void gateway_start_polling(struct gateway *g, int64_t after)
         .ended = on_ended_elsewhere,
         .transport_ended = on_transport_ended_elsewhere,
         .toolsets_changed = on_toolsets_changed_elsewhere,
-        .handed_over = on_handed_over,
         .arg = g,
     };
     g->remote_changes = remote_changes_new(&changes);

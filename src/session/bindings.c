@@ -2,10 +2,12 @@
 /* What this process knows of bound carriers (session.h): each known carrier is bound or free.  While
  * the store has no binding at all, nothing is held here and no carrier is looked up. */
 #include "session/session_impl.h"
+#include "session/setup.h"
 #include "session/share_store/ops.h"
 
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Above that, all are forgotten and asked for again. */
@@ -109,11 +111,31 @@ void sessions_recheck_bindings(struct sessions *s)
     forget_all(s->bindings);
 }
 
-/* A hand-over binds carriers that only the store knows. */
-void sessions_handed_over(struct sessions *s, struct str tenant, struct str id)
+static bool holds_secrets(const struct session *s)
 {
+    return s->sealed_auth.p || s->context || (s->rules && s->rules->n_credentials);
+}
+
+/* A hand-over binds carriers that only the store knows. */
+void sessions_handed_over(struct sessions *s, struct str tenant, struct str id, bool had_secrets)
+{
+    const struct session *former = sessions_by_id(s, tenant, id);
+    char key[64];
+
+    had_secrets = had_secrets || (former && holds_secrets(former));
     sessions_recheck_bindings(s);
     sessions_ended(s, tenant, id);
+    int n = snprintf(key, sizeof(key), "s:%.*s", STR_ARG(id));
+    if (s->on_handed_over)
+        s->on_handed_over(s->on_handed_over_arg, str_n(key, (size_t)n), had_secrets);
+}
+
+void sessions_on_handed_over(struct sessions *s,
+                             void (*fn)(void *arg, struct str link_key, bool had_secrets),
+                             void *arg)
+{
+    s->on_handed_over = fn;
+    s->on_handed_over_arg = arg;
 }
 
 struct drop {

@@ -142,8 +142,8 @@ static struct session *session_from_row(struct session_query *q)
     const struct session_row *row = q->session_row;
     struct session *s = sessions_by_id(q->home, row->tenant, row->id);
 
-    if (s && !str_eq(s->owner, row->owner)) { /* handed over on another node */
-        sessions_handed_over(q->home, row->tenant, row->id);
+    if (s && !str_eq(s->owner, row->owner)) { /* handed over just now, perhaps on another node */
+        sessions_handed_over(q->home, row->tenant, row->id, false);
         s = NULL;
     }
     if (s)

@@ -65,10 +65,7 @@ static void take_row(struct remote_changes *f, struct session *s, const struct s
     if (s->ended)
         return;
     if (row && row->owner.p && !str_eq(s->owner, row->owner)) {
-        bool had_secrets = s->sealed_auth.p || s->context || (s->rules && s->rules->n_credentials);
-        sessions_handed_over(f->config.sessions, row->tenant, row->id);
-        if (f->config.handed_over)
-            f->config.handed_over(f->config.arg, row->id, had_secrets);
+        sessions_handed_over(f->config.sessions, row->tenant, row->id, false);
         return;
     }
     if (session_toolsets_moved(s, f->moves) ||

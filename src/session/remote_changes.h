@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applies changes by other nodes (store/change_poller.h) to the sessions that are resident here.
  *
- * A session that was handed over is dropped too, and loaded anew at its next use.  A carrier that was
+ * A session that was handed over is passed to sessions_handed_over().  A carrier that was
  * bound to a session is looked up at its next use.
  *
  * An ended session is dropped.  An ended transport is passed to transport_ended().  If a node gave a
@@ -23,9 +23,6 @@ struct remote_changes_config {
     void (*transport_ended)(void *arg, struct transport *t);
     /* Called when the toolsets of a resident session changed; may be NULL. */
     void (*toolsets_changed)(void *arg, struct session *s);
-    /* Called when a resident session was handed over to another owner; may be NULL.  had_secrets: its
-     * links may hold credentials or context values of its former owner. */
-    void (*handed_over)(void *arg, struct str id, bool had_secrets);
     void *arg;
 };
 struct remote_changes;

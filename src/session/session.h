@@ -261,8 +261,15 @@ void sessions_unbind(struct sessions *s, const struct principal *who, struct str
                      struct str key, struct str share_id);
 /* Another node has changed shares: what is known of free carriers may be wrong. */
 void sessions_recheck_bindings(struct sessions *s);
-/* Another owner has the session now: it is loaded anew at its next use. */
-void sessions_handed_over(struct sessions *s, struct str tenant, struct str id);
+/* Another owner has the session now: it is loaded anew at its next use, and the function of
+ * sessions_on_handed_over() is called.  had_secrets: the row held credentials or context values of its
+ * former owner; what the resident session held counts too. */
+void sessions_handed_over(struct sessions *s, struct str tenant, struct str id, bool had_secrets);
+/* The former owner gets no more messages of the session's servers; with had_secrets its links may hold
+ * the secrets of the former owner, so they must end. */
+void sessions_on_handed_over(struct sessions *s,
+                             void (*fn)(void *arg, struct str link_key, bool had_secrets),
+                             void *arg);
 /* The owner of the session, as a principal for ops on its rows.  Borrows from the session. */
 struct principal session_owner(const struct session *s);
 

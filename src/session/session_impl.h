@@ -25,6 +25,9 @@ struct sessions {
     unsigned n_sessions, n_transports;
     void (*on_sealed)(void *arg, struct str link_key); /* NULL: not set */
     void *on_sealed_arg;
+    /* NULL: not set */
+    void (*on_handed_over)(void *arg, struct str link_key, bool had_secrets);
+    void *on_handed_over_arg;
     struct read_your_writes *writes; /* NULL: sessions are not read outside of the cache */
     uint64_t toolset_moves;
     uint64_t changes; /* sessions_changes() */

@@ -41,9 +41,6 @@ struct sharing_config {
     struct sessions *sessions;
     struct registry *registry;
     bool is_shared; /* other nodes use the store */
-    /* The session has another owner now; as in remote_changes_config. */
-    void (*handed_over)(void *arg, struct str id, bool had_secrets);
-    void *arg;
 };
 struct sharing *sharing_new(const struct sharing_config *config) must_check;
 /* Before lanes_free: joins wait for other nodes no longer.  NULL is fine for both. */

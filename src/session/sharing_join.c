@@ -188,11 +188,8 @@ static void follow(struct sharing_call *c, bool is_handed_over)
 
     if (c->carrier.p)
         sessions_bound(config->sessions, c->who->tenant, c->who->owner, c->carrier, c->carrier_key);
-    if (is_handed_over) {
-        sessions_handed_over(config->sessions, c->who->tenant, c->share.session_id);
-        if (config->handed_over)
-            config->handed_over(config->arg, c->share.session_id, had_secrets(c));
-    }
+    if (is_handed_over)
+        sessions_handed_over(config->sessions, c->who->tenant, c->share.session_id, had_secrets(c));
     if (!config->is_shared || (!c->carrier.p && !is_handed_over)) {
         answer(c);
         return;

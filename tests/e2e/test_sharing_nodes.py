@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares on two Holdfasts with one PostgreSQL: what one node was told holds at the next call on the other, in both eras."""
+import threading
+
 import pytest
 
 import keys
 from harness import LONG, Client
 from postgres import shared_keys
 from rest import Rest, refused
+from test_credentials import tokens
 from test_sharing import call, joined, says
 
 NAMES = ('ann', 'bob', 'eve')
 
 
 class Fleet:
-    def __init__(self, holdfast, stdio_server, env):
-        self.entry, _ = stdio_server('up', handles='never')
+    def __init__(self, holdfast, stdio_server, env, **settings):
+        self.entry, _ = stdio_server('up', handles='never', **settings)
         self.nodes = [holdfast({'up': self.entry}, {'auth': 'required'}, env=env)]
         self.nodes.append(holdfast({'up': self.entry}, {'auth': 'required'}, env={**env, **shared_keys(self.nodes[0])}))
         self.keys = {name: keys.create(self.nodes[0], '--role', 'member', '--name', name, env=env) for name in NAMES}
@@ -84,6 +87,22 @@ def test_sharing_nodes__a_hand_over_holds_at_the_next_call_on_both(fleet, era):
     new = session_of(ann[1])
     assert new != made['session_id']
     assert {session_of(bob[1]), session_of(bob[0])} == {made['session_id']}
+
+
+def test_sharing_nodes__a_new_owner_never_gets_the_credentials_also_before_the_other_node_knows(holdfast, cluster, stdio_server):
+    fleet = Fleet(holdfast, stdio_server, {'DATABASE_URL': cluster.database()}, credential={'service': 'github', 'as': 'env:GITHUB_TOKEN'})
+    session = fleet.rest('ann').post('/sessions', {'edge_mcp_id': 'e', 'passthrough_auth': tokens('open-sesame-0001')}).json()['session_id']
+    ann, bob = fleet.client('ann', 'modern', 'claude'), fleet.client('bob', 'modern', 'cursor')
+    assert 'open-sesame-0001' in call(ann[1], 'up__env', session=session).text
+    assert fleet.rest('ann').post(f'/sessions/{session}/shares', {'grantee': {'client': 'bob'}, 'may': 'hand_over'}).status == 201
+    says(call(bob[1], 'up__env', session=session), 'does not lend')
+    join = threading.Thread(target=fleet.rest('bob').post, args=('/sessions/join', {'session': session}))
+    join.start()
+    answers = [call(bob[1], 'up__env', session=session)]
+    while join.is_alive() or answers[-1].result.get('isError'):
+        answers.append(call(bob[1], 'up__env', session=session))
+    assert not [a for a in answers if 'open-sesame-0001' in a.text]
+    join.join()
 
 
 def test_sharing_nodes__access_that_ends_by_time_ends_on_both(fleet):

@@ -236,6 +236,51 @@ TEST(test_session_find__reads_credentials_again_that_changed_while_their_row_was
     rig_stop(&r);
 }
 
+struct told {
+    int n;
+    bool had_secrets;
+};
+
+static void on_handed_over(void *arg, struct str link_key, bool had_secrets)
+{
+    struct told *told = arg;
+
+    assert_str(link_key, "s:" ID);
+    told->n++;
+    told->had_secrets = had_secrets;
+}
+
+/* The row has another owner before this process has learned of the hand-over. */
+static struct told find_as_new_owner(struct str sealed_auth)
+{
+    const struct principal bob = {STR("acme"), STR("user:bob"), ROLE_MEMBER};
+    struct rig r = {.store.sealed_auth = sealed_auth};
+    struct told told = {0};
+
+    rig_start(&r, true);
+    sessions_on_handed_over(r.sessions, on_handed_over, &told);
+    begin_find(&r);
+    loop_run(r.loop);
+    assert_int_equal(told.n, 0);
+    r.store.sealed_auth = STR_NONE;
+    r.query = (struct session_query){
+        .by = BY_HANDLE, .who = &bob, .name = STR("ses_x"), .done = on_found_by_name};
+    assert_false(session_find(r.sessions, &r.query));
+    loop_run(r.loop);
+    assert_str(sessions_by_id(r.sessions, STR("acme"), STR(ID))->owner, "user:bob");
+    rig_stop(&r);
+    return told;
+}
+
+TEST(test_session_find__of_a_new_owner_ends_what_the_former_one_left)
+{
+    struct told told = find_as_new_owner(STR("sealed"));
+
+    assert_true(told.n == 1 && told.had_secrets);
+    told = find_as_new_owner(STR_NONE);
+    assert_true(told.n == 1 && !told.had_secrets);
+}
+
 /* Ends a session that does not share a slot with ID. */
 static void end_another(struct rig *r)
 {
