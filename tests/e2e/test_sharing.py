@@ -178,6 +178,14 @@ def test_sharing__wrong_codes_are_limited_by_caller(world):
     assert world.rest('bob').post('/sessions/join', {'code': code}).status == 200
 
 
+def test_sharing__wrong_codes_of_one_caller_limit_no_other_of_a_tenant_with_a_long_name(holdfast):
+    hf = holdfast({}, SETTINGS)
+    bob, eve = (Rest(hf, keys.create(hf, '--role', 'member', '--tenant', 't' * 64, '--name', name).headers) for name in ('bob', 'eve'))
+    wrong = {'code': 'hf-share-' + 'a' * 26}
+    assert {eve.post('/sessions/join', wrong).status for _ in range(130)} == {404, 429}
+    assert bob.post('/sessions/join', wrong).status == 404
+
+
 def test_sharing__a_foreign_session_looks_unknown(world):
     session = world.session('ann')
     eve = world.rest('eve')
