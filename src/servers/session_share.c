@@ -15,15 +15,18 @@
 
 struct share_call {
     struct builtin_call *call;
+    const char *missing; /* what the caller is told if the session is not found */
     struct sharing_call sharing;
     struct registry_call registry;
 };
 
-static struct share_call *begin(struct builtin_call *call, void (*done)(struct sharing_call *s))
+static struct share_call *begin(struct builtin_call *call, const char *missing,
+                                void (*done)(struct sharing_call *s))
 {
     struct share_call *c = arena_new_of(call->mem, struct share_call);
 
     c->call = call;
+    c->missing = missing;
     c->sharing.who = call->who;
     c->sharing.mem = call->mem;
     c->sharing.name = call->session_id;
@@ -38,9 +41,17 @@ static struct share_call *share_of(struct sharing_call *s)
     return container_of(s, struct share_call, sharing);
 }
 
-static struct str text_of(const struct builtin_call *call, const char *name)
+/* Absent if the argument is missing or null.  False: it is no text, and the refusal is written; it is not
+ * taken for a missing one, because the defaults may permit more than the caller meant. */
+static bool read_text(struct builtin_call *call, const char *name, struct str *ret)
 {
-    return js_text(call->doc, js_get(call->doc, call->arguments, str_of(name)), call->mem);
+    const struct js_node *value = js_get(call->doc, call->arguments, str_of(name));
+
+    *ret = js_text(call->doc, value, call->mem);
+    if (!value || js_type_is(value, JS_STRING) || js_type_is(value, JS_NULL))
+        return true;
+    builtin_text(call, arena_printf(call->mem, "\"%s\" must be a string.", name), true);
+    return false;
 }
 
 /* A text for the model, and the same as values. */
@@ -57,12 +68,9 @@ static void write_result(struct builtin_call *call, struct str text, struct str 
 
 static void refuse(struct share_call *c, const struct error *err)
 {
-    struct str text = str_of(err->text);
+    bool is_missing = err->code == ERR_SESSION_NOT_FOUND && c->missing;
 
-    if (err->code == ERR_SESSION_NOT_FOUND && !c->sharing.code.p)
-        text =
-            STR("Only the owner of a session can share it, and this one is not yours or is over.");
-    builtin_text(c->call, text, true);
+    builtin_text(c->call, str_of(is_missing ? c->missing : err->text), true);
     builtin_finish(c->call);
 }
 
@@ -128,9 +136,12 @@ void session_share_run(struct builtin_call *call)
 {
     const struct session_server *server = call->arg;
     struct share_wish wish = {0};
-    struct str expires = text_of(call, "expires");
+    struct str may, expires, named;
 
-    if (!read_may(text_of(call, "may"), &wish.may)) {
+    if (!read_text(call, "may", &may) || !read_text(call, "expires", &expires) ||
+        !read_text(call, "session_id", &named))
+        return;
+    if (!read_may(may, &wish.may)) {
         builtin_text(call, STR("\"may\" is read, use or hand_over."), true);
         return;
     }
@@ -139,7 +150,9 @@ void session_share_run(struct builtin_call *call)
         builtin_text(call, STR("\"expires\" is a duration such as 30m or 2h, at most 24h."), true);
         return;
     }
-    struct share_call *c = begin(call, on_shared);
+    struct share_call *c = begin(
+        call, "Only the owner of a session can share it, and this one is not yours or is over.",
+        on_shared);
     c->sharing.wish = wish;
     call->waits = true;
     sharing_create(server->sharing, &c->sharing);
@@ -179,8 +192,12 @@ void session_fork_run(struct builtin_call *call)
 {
     const struct session_server *server = call->arg;
     const struct config *config = *server->config;
-    struct share_call *c = begin(call, on_forked);
+    struct str named;
 
+    if (!read_text(call, "session_id", &named))
+        return;
+    struct share_call *c = begin(
+        call, "This session is not yours and not shared with you any more, or is over.", on_forked);
     c->sharing.life_ms = config_default_ttl_ms(config, call->who->tenant);
     c->sharing.max_counted = config_max_sessions(config, call->who->tenant);
     call->waits = true;
@@ -275,8 +292,11 @@ static void on_joined(struct sharing_call *s)
 void session_join_run(struct builtin_call *call)
 {
     const struct session_server *server = call->arg;
-    struct str code = text_of(call, "code"), session = text_of(call, "session");
+    struct str code, session, former;
 
+    if (!read_text(call, "code", &code) || !read_text(call, "session", &session) ||
+        !read_text(call, "former_owner", &former))
+        return;
     if (!code.n == !session.n) {
         builtin_text(call,
                      STR("join needs \"code\", a code that begins with " SHARE_CODE_PREFIX
@@ -284,8 +304,7 @@ void session_join_run(struct builtin_call *call)
                      true);
         return;
     }
-    struct str former = text_of(call, "former_owner");
-    struct share_call *c = begin(call, on_joined);
+    struct share_call *c = begin(call, NULL, on_joined);
     while (former.p && share_former_names[c->sharing.former] &&
            !str_eq(former, str_of(share_former_names[c->sharing.former])))
         c->sharing.former++;

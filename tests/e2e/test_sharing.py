@@ -186,6 +186,27 @@ def test_sharing__wrong_codes_of_one_caller_limit_no_other_of_a_tenant_with_a_lo
     assert bob.post('/sessions/join', wrong).status == 404
 
 
+@pytest.mark.parametrize('tool, arguments, words', [
+    ('share', {'may': 5}, '"may" must be a string'), ('share', {'may': ['read']}, '"may" must be'), ('share', {'expires': 60}, '"expires" must be'),
+    ('share', {'session_id': 7}, '"session_id" must be'), ('fork', {'session_id': ['ses_x']}, '"session_id" must be'),
+    ('join', {'code': 5}, '"code" must be'), ('join', {'code': 'x', 'former_owner': 5}, '"former_owner" must be'),
+    ('join', {'session': 'nobodys-session'}, 'No session of this name is shared with you'), ('share', {'may': 'write'}, '"may" is read'),
+    ('share', {'expires': '25h'}, 'at most 24h')])
+def test_sharing__what_is_wrong_with_a_call_is_named_and_never_taken_for_a_default(holdfast, tool, arguments, words):
+    says(holdfast({}).client('/mcp', modern=True).call(f'session__{tool}', arguments), words)
+
+
+def test_sharing__a_null_stands_for_a_missing_argument(holdfast):
+    made = holdfast({}).client('/mcp', modern=True).call('session__share', {'may': None, 'expires': None})
+    assert made.result['structuredContent']['may'] == 'use'
+
+
+def test_sharing__a_grantee_has_one_member(world):
+    session = world.session('ann')
+    for grantee in ({'client': 'bob', 'may': 'read'}, {'may': 'read', 'client': 'bob'}, {'client': 'bob', 'user': 'bob'}, {}, 5, 'bob'):
+        refused(world.rest('ann').post(f'/sessions/{session}/shares', {'grantee': grantee}), 400, 'bad_input')
+
+
 def test_sharing__a_foreign_session_looks_unknown(world):
     session = world.session('ann')
     eve = world.rest('eve')

@@ -33,6 +33,12 @@ static bool read_duration(const struct js_binding *b, const struct js_field *f,
     return true;
 }
 
+static bool is_only(const struct js_doc *doc, const struct js_node *object,
+                    const struct js_node *value)
+{
+    return js_value_of(js_first(doc, object)) == value && !js_next(doc, object, value);
+}
+
 /* "code", {"user": NAME} or {"client": NAME}. */
 static bool read_grantee(const struct js_binding *b, const struct js_field *f unused_arg,
                          const struct js_node *value, void *place, struct error *err)
@@ -45,7 +51,8 @@ static bool read_grantee(const struct js_binding *b, const struct js_field *f un
                          *client = js_get(b->doc, value, STR("client")),
                          *named = user ? user : client;
     struct str name = js_type_is(named, JS_STRING) ? js_text(b->doc, named, b->mem) : STR_NONE;
-    if (value->type != JS_OBJECT || !user == !client || !name.n || name.n > SHARE_GRANTEE_MAX)
+    if (value->type != JS_OBJECT || !user == !client || !is_only(b->doc, value, named) || !name.n ||
+        name.n > SHARE_GRANTEE_MAX)
         return js_bind_fault(b, value, err,
                              "\"grantee\" is \"code\", {\"user\": NAME} or {\"client\": NAME}, the "
                              "name or id of a user or of a key");
