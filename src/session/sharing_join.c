@@ -16,6 +16,7 @@
 
 #define POLLED_MS (CHANGE_POLL_MS + 250)
 #define THROWER_BYTES 16
+#define ROLE_NONE (-1)
 
 /* A digest, because a throttle cuts long names and tells those that begin alike not apart. */
 static struct str thrower(struct sharing_call *c)
@@ -65,6 +66,58 @@ static bool find_by_session(struct sharing_call *c, struct store *store, struct 
            (!c->row || store_share_of(store, c->who, c->row->id, c->mem, &c->found, err));
 }
 
+static bool hands_over(const struct sharing_call *c)
+{
+    return c->found->may == SHARE_HAND_OVER && !str_eq(c->row->owner, c->who->owner);
+}
+
+/* *ret: the role that an owner has now; ROLE_NONE: the owner may do nothing any more. */
+static bool role_of_user(struct sharing_call *c, struct store *store, struct str id, int *ret,
+                         struct error *err)
+{
+    struct user_row *user = NULL;
+
+    if (!store_user_get(store, id, c->mem, &user, err))
+        return false;
+    *ret = user && str_eq(user->tenant, c->who->tenant) && !user->ended_ms ? (int)user->role
+                                                                           : ROLE_NONE;
+    return true;
+}
+
+static bool role_of_key(struct sharing_call *c, struct store *store, struct str id, int *ret,
+                        struct error *err)
+{
+    struct key_row *key = NULL;
+    int of_user = ROLE_ADMIN;
+
+    if (!store_key_get(store, id, c->mem, &key, err) ||
+        (key && key->user_id.p && !role_of_user(c, store, key->user_id, &of_user, err)))
+        return false;
+    bool is_valid = key && str_eq(key->tenant, c->who->tenant) && !key->revoked_ms &&
+                    !(key->expires_ms && key->expires_ms <= clock_life_ms());
+    *ret = is_valid && of_user != ROLE_NONE ? (int)key->role : ROLE_NONE;
+    return true;
+}
+
+/* A code that nobody has used, and a hand-over, still need the right of their maker: a key that was
+ * revoked since then must not give a session away.  Who has joined stays. */
+static bool check_maker(struct sharing_call *c, struct store *store, struct error *err)
+{
+    struct str id = c->found->made_by, kind = str_split(&id, ':');
+    bool is_owner = str_eq(c->found->made_by, c->row->owner);
+    int role = ROLE_ADMIN; /* whoever runs Holdfast */
+
+    if (c->found->grantee.p && !hands_over(c))
+        return true;
+    if ((str_eq(kind, STR("user")) && !role_of_user(c, store, id, &role, err)) ||
+        (str_eq(kind, STR("key")) && !role_of_key(c, store, id, &role, err)))
+        return false;
+    return role == ROLE_ADMIN || (role != ROLE_NONE && is_owner) ||
+           error_set(err, ERR_DENIED,
+                     "Whoever made this share may not share the session any more. Ask its owner "
+                     "for a new one.");
+}
+
 static bool run_find(struct read_job *job, struct store *store)
 {
     struct sharing_call *c = container_of(job, struct sharing_call, read);
@@ -73,7 +126,7 @@ static bool run_find(struct read_job *job, struct store *store)
     if (!ok)
         return false;
     if (c->found && c->row)
-        return true;
+        return check_maker(c, store, &job->err);
     c->found = NULL;
     c->row = NULL;
     return c->code.p ? no_such_code(&job->err)
@@ -207,11 +260,6 @@ static void follow(struct sharing_call *c, bool is_handed_over)
     loop_timer_start(c->timer, POLLED_MS, 0);
 }
 
-static bool hands_over(const struct sharing_call *c)
-{
-    return c->share.may == SHARE_HAND_OVER && !str_eq(c->row->owner, c->who->owner);
-}
-
 static void on_joined(struct write_job *job)
 {
     struct sharing_call *c = container_of(job, struct sharing_call, write);
@@ -299,6 +347,8 @@ static void on_found(struct read_job *job)
     c->err = job->err;
     if (c->code.p && job->err.code == ERR_NOT_FOUND)
         refuse(c, "not known");
+    else if (job->err.code == ERR_DENIED)
+        refuse(c, "its maker may not share the session any more");
     else
         sharing_finish(c);
 }

@@ -244,6 +244,33 @@ def test_sharing__an_administrator_shares_any_session_of_the_tenant_and_no_other
     refused(world.rest('ann').post(f'/sessions/{session}/shares', {'grantee': {'user': 'nobody'}}), 404, 'not_found')
 
 
+def test_sharing__what_a_revoked_key_or_a_former_administrator_has_made_gives_nothing_away(world):
+    session, other = world.session('ann'), world.session('ann')
+    code, by_root = world.share('ann', session)['code'], world.share('root', other)['code']
+    world.share('ann', session, grantee={'client': 'bob'})
+    world.share('ann', other, grantee={'client': 'bob'}, may='hand_over')
+    keys.revoke(world.hf, world.keys['root'])
+    refused(world.rest('eve').post('/sessions/join', {'code': by_root}), 403, 'denied')
+    assert world.rest('ann').get(f'/sessions/{other}/shares').json()['shares'][0]['status'] == 'open'
+    keys.revoke(world.hf, world.keys['ann'])
+    refused(world.rest('eve').post('/sessions/join', {'code': code}), 403, 'denied')
+    refused(world.rest('bob').post('/sessions/join', {'session': other}), 403, 'denied')
+    assert world.rest('bob').post('/sessions/join', {'session': session}).status == 200, 'who was let in by name stays'
+    world.keys['chief'] = keys.create(world.hf, '--role', 'admin', '--name', 'chief')
+    reasons = [e['error'].rpartition(': ')[2] for e in world.events('session/join', 'chief') if e['outcome'] == 'refused']
+    assert reasons == ['its maker may not share the session any more'] * 3
+
+
+def test_sharing__a_code_of_a_user_ends_with_the_user(world):
+    made = run(world.hf, 'user', 'create', 'uma', '--password-file', '-', stdin='correct horse battery')
+    assert made.returncode == 0, made.stderr
+    world.keys['uma'] = keys.create(world.hf, '--user', 'uma', '--name', 'uma')
+    codes = [world.share('uma', world.session('uma'))['code'] for _ in range(2)]
+    assert world.rest('bob').post('/sessions/join', {'code': codes[0]}).status == 200
+    assert run(world.hf, 'user', 'disable', 'uma').returncode == 0
+    refused(world.rest('bob').post('/sessions/join', {'code': codes[1]}), 403, 'denied')
+
+
 def test_sharing__a_session_has_32_live_shares_and_not_33(world):
     session = world.session('ann')
     made = [world.share('ann', session) for _ in range(32)]
