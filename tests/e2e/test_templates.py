@@ -60,8 +60,13 @@ def test_condition__is_required_and_held(api):
     refused(api.delete('/templates/a'), 404, 'not_found')
     refused(api.get('/templates/a'), 404, 'not_found')
     refused(api.get('/templates/a/versions'), 404, 'not_found')
-    again = put(api, 'a', {})
+    again = put(api, 'a', {'ttl': 60})
     assert again.json()['version'] == 1
+    assert first.header('etag') != again.header('etag'), 'the first version of another template'
+    for reply in (api.put('/templates/a', {'ttl': 61}, headers={'If-Match': first.header('etag')}),
+                  api.delete('/templates/a', headers={'If-Match': first.header('etag')})):
+        refused(reply, 412, 'precondition_failed')
+    put(api, 'a', {'ttl': 61}, {'If-Match': f'"9-x", {again.header("etag")}'}, 200)
 
 
 @pytest.mark.parametrize('spec, words', [

@@ -244,13 +244,17 @@ static void on_put(struct write_job *job)
 /* Whether the request's condition holds for t->row.  false: the refusal was sent. */
 static bool holds(struct template_call *t)
 {
+    char tag[SESSION_TAG_TEXT];
     int64_t version;
 
+    if (t->row)
+        tag_of(t->row, t->j.mem, tag);
     if (t->if_none_match.p && t->row) {
         refuse_condition(t, "the template exists already; send its ETag as If-Match to change it");
     } else if (t->if_match.p && !t->row) {
         refuse_missing(t);
-    } else if (t->if_match.p && !tags_match(t->if_match, t->row->version, &version)) {
+    } else if (t->if_match.p && !(tags_match(t->if_match, t->row->version, &version) &&
+                                  tags_have(t->if_match, str_of(tag)))) {
         refuse_condition(t, "the template has another version than the one in If-Match; read it "
                             "again");
     } else {
