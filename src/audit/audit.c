@@ -167,6 +167,11 @@ void audit_seal_event(const struct audit *a, struct redactor *redactor,
     sha256(e->body, e->stored_sha);
 }
 
+int64_t audit_committed(const struct audit *a)
+{
+    return chain_count(a->chain);
+}
+
 struct chain *audit_chain_to_verify(struct audit *a, const char **ret_anchor_file)
 {
     *ret_anchor_file = a->anchor_file;

@@ -34,6 +34,8 @@ void audit_free(struct audit *a);
  * stop calls it too.  The loop calls `done` once the anchor and its copy are durable, or could not
  * be written.  `done` may be NULL. */
 void audit_anchor(struct audit *a, void (*done)(void *arg), void *arg);
+/* Events that this process has committed.  Any thread. */
+int64_t audit_committed(const struct audit *a);
 /* A chain with the audit's key, for a chain_verifier on another thread; the caller frees it before
  * the audit.  *ret_anchor_file is the file with copies of anchors, the audit's; NULL: none. */
 struct chain *audit_chain_to_verify(struct audit *a, const char **ret_anchor_file) must_check;

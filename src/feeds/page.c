@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "feeds/page.h"
 
+#include "audit/audit.h"
 #include "audit/event_id.h"
 #include "base/clock.h"
 #include "feeds/store/verbs.h"
@@ -104,6 +105,7 @@ struct reading {
     unsigned room; /* rows that still fit */
     size_t cap;
     bool is_full;
+    bool has_read; /* events of at least one writer: the page moves the position */
     int64_t until_ms;
 };
 
@@ -156,6 +158,21 @@ static bool look_for_removed(struct reading *r, int64_t start, int64_t last, str
     return true;
 }
 
+static bool refuse_foreign(struct error *err)
+{
+    return error_set(err, ERR_BAD_INPUT,
+                     "the position is ahead of this store, so it comes from another database; "
+                     "begin without a position, or with after=0 for all events");
+}
+
+/* A database that was restored from a copy gives the numbers of its writers again.  Only this process
+ * knows how many events its writer has, because retention may have removed the newest ones. */
+static bool is_ahead(const struct page *p, int64_t start, int64_t last)
+{
+    return start > last && event_id_writer(start) == p->config->writer &&
+           event_id_count(start) > audit_committed(p->config->audit);
+}
+
 static bool read_writer(struct reading *r, const struct event_writer *w, struct error *err)
 {
     const struct page *p = r->page;
@@ -167,8 +184,10 @@ static bool read_writer(struct reading *r, const struct event_writer *w, struct 
         return true;
     if (!feed_newest_of(r->store, w, p->mem, &last, err))
         return false;
+    if (is_ahead(p, start, last))
+        return refuse_foreign(err);
     if (last > start) {
-        if (r->room == 0 || clock_mono_ms() > r->until_ms) {
+        if (r->room == 0 || (r->has_read && clock_mono_ms() > r->until_ms)) {
             r->is_full = true;
             return true;
         }
@@ -182,6 +201,7 @@ static bool read_writer(struct reading *r, const struct event_writer *w, struct 
         if (!look_for_removed(r, start, last, err) ||
             !store_events_page(r->store, &filter, r->room, p->mem, &rows, &n, err))
             return false;
+        r->has_read = true;
         bool full = n == r->room || scanned;
         add_rows(r, rows, n);
         if (scanned)
@@ -244,9 +264,7 @@ bool page_read(struct page *p, struct store *store, struct error *err)
         return find_now(p, store, err);
     bool ok = list_writers(store, lowest ? lowest - 1 : 0, 0, p->mem, &r.writers, err);
     if (ok && is_foreign(&r))
-        ok = error_set(err, ERR_BAD_INPUT,
-                       "the position is ahead of this store, so it comes from another database; "
-                       "begin without a position, or with after=0 for all events");
+        ok = refuse_foreign(err);
     if (ok && !p->at.n && r.writers.n)
         add_item(&r, event_id_make(r.writers.rows[0].number, 0), NULL, false);
     if (ok)

@@ -5,9 +5,11 @@
 #include "audit/audit.h"
 #include "audit/event_id.h"
 #include "base/log.h"
+#include "feeds/page.h"
 #include "feeds/reader.h"
 #include "feeds/store/family.h"
 #include "store/memory_impl.h"
+#include "store/store_impl.h"
 
 #define SEEN_MAX 20000
 #define WRITERS_MAX 120
@@ -386,6 +388,65 @@ TEST(test_reader__a_position_of_another_store_is_lost)
     consumer_start(c, &at);
     turn_until(&r, c->is_lost);
     consumer_free(c);
+    rig_stop(&r);
+}
+
+/* As after a restore: the position names events that this process has not written yet. */
+TEST(test_reader__a_position_behind_the_end_of_our_writer_is_lost)
+{
+    struct rig r;
+    rig_start(&r, false);
+    write_many(&r, 10);
+    struct consumer *c = consumer_new(&r), *d = consumer_new(&r);
+    struct position behind = {.n = 1, .last = {event_id_make(r.db.writer, 11)}};
+    struct position end = {.n = 1, .last = {event_id_make(r.db.writer, 10)}};
+    consumer_start(c, &behind);
+    consumer_start(d, &end);
+    d->last[r.db.writer] = end.last[0];
+    turn_until(&r, c->is_lost && reader_state(&d->reader) == READER_LIVE);
+    assert_false(d->is_lost);
+    write_many(&r, 8);
+    turn_until(&r, d->n == 8);
+    consumer_free(c);
+    consumer_free(d);
+    rig_stop(&r);
+}
+
+/* A store that takes longer for one answer than a page may take. */
+struct slow_store {
+    struct store base;
+    struct store *inner;
+};
+
+static bool slow_call(struct store *s, struct store_call *c, struct error *err)
+{
+    clock_advance_fake(1000);
+    return store_call(container_of(s, struct slow_store, base)->inner, c, err);
+}
+
+TEST(test_page__of_a_slow_store_has_events)
+{
+    static const struct store_ops ops = {.name = "slow", .call = slow_call};
+    const struct selection all = {.kinds = 0};
+    const struct visibility every = visibility_of_tenant(STR_NONE);
+    struct rig r;
+    struct error err;
+    rig_start(&r, false);
+    write_many(&r, 16);
+    struct slow_store slow = {.base = {.ops = &ops}, .inner = r.db.store};
+    struct page page = {.config = feed_config(r.feed),
+                        .selection = &all,
+                        .visibility = &every,
+                        .is_first = true,
+                        .mem = arena_new(1 << 20)};
+    size_t rows = 0;
+    clock_set_fake(clock_wall_ms(), clock_mono_ms());
+    assert_true(page_read(&page, &slow.base, &err));
+    for (size_t i = 0; i < page.n; i++)
+        rows += page.items[i].row != NULL;
+    assert_int_equal(rows, 16);
+    clock_set_real();
+    arena_free(page.mem);
     rig_stop(&r);
 }
 
