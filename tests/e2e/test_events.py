@@ -343,6 +343,22 @@ def test_nodes__each_event_of_both_comes_once_on_both(holdfast, cluster, request
     assert len({ident.split('.')[0] for ident in whole}) >= 3
 
 
+@pytest.mark.skipif(not LONG, reason='waits for a sign of life; with --long')
+def test_watch__opens_while_the_store_cannot_be_read(holdfast, cluster, stdio_server):
+    entry, _ = stdio_server('up', handles='never', share='all')
+    hf = holdfast({'up': entry}, env={'DATABASE_URL': cluster.database()})
+    call(hf, 3)
+    known = ids_of(hf)
+    cluster.hang()
+    try:
+        line = Sse(hf, after=known[0])
+    finally:
+        cluster.resume()
+    found = line.events()
+    assert [next(found)['id'] for _ in known[1:]] == known[1:]
+    line.close()
+
+
 def test_watch__needs_a_client_that_takes_events(hf):
     with Connection(hf.port) as line:
         line.send(line.head_bytes('GET', target(after='0'), {'Accept': 'application/json'}, b''))

@@ -3,7 +3,8 @@
  *
  *   ASKED ──the position is one of this store──▶ OPEN ──revoked, slow, stop──▶ over
  *
- * While ASKED, the request waits for its first byte, so that a bad position is a refusal.
+ * While ASKED, the request waits for its first byte, so that a bad position is a refusal.  If the store
+ * cannot be read for so long that a sign of life is due, the stream is OPEN before its reader starts.
  *
  * A client gets no more than it reads: while bytes are queued for it, the reader takes no event and
  * reads on from the store later.  So a client that does not read costs one window of memory.  If it
@@ -189,19 +190,15 @@ static void on_drained(struct http_request *r)
     end(s);
 }
 
-static void on_quiet(struct deadline *d)
+static void tell_position(struct stream *s)
 {
-    struct stream *s = container_of(d, struct stream, quiet);
-
-    deadline_set(watchers_config(s->all)->quiet, d);
-    if (s->full_since_ms)
-        return;
     add_position(s);
     write_out(s);
 }
 
 static void begin_stream(struct stream *s)
 {
+    bool is_head = str_eq(s->call->http->head->method, STR("HEAD"));
     struct http_request *r =
         api_stream(s->call, "text/event-stream", HTTP_EVENT_STREAM_LINES, QUEUE_MAX);
     struct buf *out = watchers_scratch(s->all);
@@ -213,18 +210,30 @@ static void begin_stream(struct stream *s)
     http_stream_patient(r, PATIENCE);
     http_stream_slim(r);
     sse_write_retry(out, RETRY_MS + random_below(RETRY_SPREAD_MS));
-    add_position(s);
-    write_out(s);
+    tell_position(s);
+    if (is_head)
+        end(s);
 }
 
 static void on_started(struct reader *r)
 {
     struct stream *s = container_of(r, struct stream, reader);
-    bool is_head = str_eq(s->call->http->head->method, STR("HEAD"));
 
-    begin_stream(s);
-    if (is_head)
-        end(s);
+    if (s->call)
+        begin_stream(s);
+    else
+        tell_position(s);
+}
+
+static void on_quiet(struct deadline *d)
+{
+    struct stream *s = container_of(d, struct stream, quiet);
+
+    deadline_set(watchers_config(s->all)->quiet, d);
+    if (s->call)
+        begin_stream(s);
+    else if (!s->full_since_ms)
+        tell_position(s);
 }
 
 static const struct reader_events events = {
@@ -278,6 +287,7 @@ void events_sse_open(struct api_call *c)
     }
     c->http->user = s;
     c->http->on_abort = on_early_abort;
+    deadline_set(watchers_config(all)->quiet, &s->quiet);
     const struct reader_config config = {
         .events = &events, .visibility = ask.visibility, .selection = ask.selection};
     reader_start(&s->reader, watchers_config(all)->feed, &config, ask.has_from ? &ask.from : NULL);
