@@ -59,7 +59,6 @@ static void add_server(struct span *s, const struct server_config *to)
     span_number(s, "server.port", url.port);
 }
 
-/* A uri without its query, which may hold credentials. */
 static void add_target(struct span *s, const struct call *c)
 {
     if (c->kind == EXEC_DURABLE) {
@@ -70,7 +69,7 @@ static void add_target(struct span *s, const struct call *c)
         span_text(s, "gen_ai.prompt.name", c->tool);
         s->target = c->outcome == OUTCOME_OK ? c->tool : STR_NONE;
     } else if (c->method->target == TARGET_URI) {
-        span_text(s, "mcp.resource.uri", str_n(c->tool.p, str_find(c->tool, '?')));
+        span_text(s, "mcp.resource.uri", span_uri(c->tool, c->mem));
     }
 }
 

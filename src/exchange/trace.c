@@ -89,7 +89,7 @@ static void add_target(struct span *s, struct exchange *x)
         span_text(s, "gen_ai.prompt.name", name);
     } else {
         if (x->method->target == TARGET_URI)
-            span_text(s, "mcp.resource.uri", name.p ? str_n(name.p, str_find(name, '?')) : name);
+            span_text(s, "mcp.resource.uri", span_uri(name, x->mem));
         return;
     }
     s->target = is_known ? name : STR_NONE;

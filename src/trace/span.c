@@ -137,6 +137,31 @@ void span_number(struct span *s, const char *key, int64_t number)
         s->attributes[s->n_attributes++] = (struct span_attribute){.key = key, .number = number};
 }
 
+static size_t find_any(struct str s, const char *characters)
+{
+    size_t at = 0;
+
+    while (at < s.n && !strchr(characters, s.p[at]))
+        at++;
+    return at;
+}
+
+struct str span_uri(struct str uri, struct arena *mem)
+{
+    uri = str_n(uri.p, find_any(uri, "?#"));
+    size_t scheme = find_any(uri, ":/");
+    if (uri.n < scheme + 3 || memcmp(uri.p + scheme, "://", 3) != 0 || scheme > SPAN_TEXT_MAX)
+        return str_cut(uri, SPAN_TEXT_MAX);
+    struct str rest = str_n(uri.p + scheme + 3, uri.n - scheme - 3);
+    size_t host = find_any(rest, "/\\");
+    while (host > 0 && rest.p[host - 1] != '@')
+        host--;
+    if (host == 0)
+        return uri;
+    rest = str_cut(str_n(rest.p + host, rest.n - host), SPAN_TEXT_MAX);
+    return arena_printf(mem, "%.*s%.*s", (int)scheme + 3, uri.p, STR_ARG(rest));
+}
+
 static void add_name(struct buf *out, const struct span *s)
 {
     struct str method = valid_text(s->method), target = valid_text(s->target);

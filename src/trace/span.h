@@ -4,6 +4,7 @@
 #ifndef HOLDFAST_TRACE_SPAN_H
 #define HOLDFAST_TRACE_SPAN_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "trace/context.h"
 
@@ -34,6 +35,9 @@ struct span {
 /* An absent text adds nothing. */
 void span_text(struct span *s, const char *key, struct str text);
 void span_number(struct span *s, const char *key, int64_t number);
+/* A URI as it may leave: without its query, its fragment, and the user and password before its host,
+ * because each of them may be a credential.  In `mem`, or part of `uri`; absent stays absent. */
+struct str span_uri(struct str uri, struct arena *mem);
 
 /* Appends one element of ScopeSpans.spans. */
 void span_write(const struct span *s, struct buf *out);

@@ -107,7 +107,7 @@ def test_spans__name_what_failed_and_respect_the_sampling_of_the_client(holdfast
     client.call('fail', ident='fails')
     client.call('hang', ident='slow')
     client.call('no-such-tool-' + 'x' * 400, ident='unknown')
-    client.rpc('resources/read', {'uri': 'test://doc?token=hunter2hunter2'}, ident='read')
+    client.rpc('resources/read', {'uri': 'test://ann:hunter2@doc?token=hunter2hunter2'}, ident='read')
     client.rpc('nonsense/method', {}, ident='nonsense')
     spans = {}
     wait_for(lambda: spans.update({s['attributes']['jsonrpc.request.id']: s for s in to.spans() if s['kind'] == 2}) or

@@ -28,6 +28,32 @@ TEST(test_span__cuts_texts_and_takes_no_bytes_that_are_not_utf8)
     assert_int_equal(s.n_attributes, SPAN_ATTRIBUTES_MAX);
 }
 
+TEST(test_span_uri__has_no_part_that_may_be_a_credential)
+{
+    static const struct {
+        const char *uri, *shown;
+    } rows[] = {
+        {"file:///notes/a.md", "file:///notes/a.md"},
+        {"test://doc?token=x", "test://doc"},
+        {"test://doc#token=x?y", "test://doc"},
+        {"postgres://ann:pass@db:5432/sales?ssl=1", "postgres://db:5432/sales"},
+        {"https://a:b@c:d@host/p@q", "https://host/p@q"},
+        {"https://token@host", "https://host"},
+        {"https://host/~ann@home", "https://host/~ann@home"},
+        {"mailto:ann@example.org", "mailto:ann@example.org"},
+        {"x:/ann@b", "x:/ann@b"},
+        {"a://@", "a://"},
+        {"://", "://"},
+        {"", ""},
+    };
+    struct arena *mem = arena_new(4096);
+
+    for (size_t i = 0; i < countof(rows); i++)
+        assert_str(span_uri(str_of(rows[i].uri), mem), rows[i].shown);
+    assert_null(span_uri(STR_NONE, mem).p);
+    arena_free(mem);
+}
+
 TEST(test_span__lengths_hold_for_large_attributes)
 {
     struct span s = a_span();
