@@ -14,6 +14,7 @@
 #include "io/tls.h"
 #include "sinks/impl.h"
 #include "sinks/syslog.h"
+#include "sinks/webhook.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,6 +260,14 @@ static bool selection_of(const struct sink_config *c, struct arena *mem, struct 
     return true;
 }
 
+/* One that refers to a stored secret is checked when the sink begins. */
+static bool check_secret(const struct sink_config *s, struct error *err)
+{
+    const struct server_config *to = &s->target;
+
+    return !to->secret.p || to->n_secrets > 0 || webhook_secret_check(to->secret, err);
+}
+
 bool sinks_check(const struct config *c, struct error *err)
 {
     struct arena *mem = arena_new(1 << 20);
@@ -270,6 +279,7 @@ bool sinks_check(const struct config *c, struct error *err)
         struct tls_context *tls = NULL;
         ok = selection_of(s, mem, &selection, err) &&
              (s->type != SINK_SYSLOG || syslog_url_check(s->target.url, err)) &&
+             check_secret(s, err) &&
              (!s->target.tls_ca.p || tls_client_new(s->target.tls_ca.p, &tls, err));
         tls_free(tls);
         if (!ok)

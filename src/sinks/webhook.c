@@ -7,6 +7,8 @@
  *
  * Only a status of 2xx takes the batch.  No status makes Holdfast give it up: the receiver would miss
  * events. */
+#include "sinks/webhook.h"
+
 #include "sinks/out.h"
 
 #include "base/clock.h"
@@ -31,19 +33,33 @@ struct webhook_out {
     struct buf head;      /* of the body */
 };
 
-/* The rest of "whsec_…" is the key in base64; any other text is the key itself. */
-static struct hmac_key *key_of(struct str secret)
+/* The rest of "whsec_…" is the key in base64; any other text is the key itself.  *ret NULL: none is
+ * wanted. */
+static bool read_key(struct str secret, struct hmac_key **ret, struct error *err)
 {
     struct arena *mem = arena_new_hidden(64 * 1024);
+    bool is_base64 = str_starts(secret, STR(KEY_PREFIX));
     struct str key = secret;
 
-    if (str_starts(secret, STR(KEY_PREFIX)))
+    if (is_base64)
         key =
             base64_decode(str_n(secret.p + strlen(KEY_PREFIX), secret.n - strlen(KEY_PREFIX)), mem);
-    struct hmac_key *made =
-        hmac_key_new((const uint8_t *)(key.p ? key.p : secret.p), key.p ? key.n : secret.n);
+    bool ok = key.n >= CONFIG_SINK_SECRET_MIN;
+    if (!ok)
+        error_set(err, ERR_CONFIG,
+                  is_base64 ? "\"secret\" begins with whsec_, so the rest is a key of at least %d "
+                              "bytes in padded base64; copy it from the receiver again"
+                            : "\"secret\" of a sink has at least %d bytes; use a longer one",
+                  CONFIG_SINK_SECRET_MIN);
+    else if (ret)
+        *ret = hmac_key_new((const uint8_t *)key.p, key.n);
     arena_free(mem);
-    return made;
+    return ok;
+}
+
+bool webhook_secret_check(struct str secret, struct error *err)
+{
+    return read_key(secret, NULL, err);
 }
 
 static bool target_of(const struct sink_out_config *c, struct http_target **ret, struct error *err)
@@ -71,17 +87,21 @@ static bool target_of(const struct sink_out_config *c, struct http_target **ret,
 static bool webhook_make(const struct sink_out_config *c, struct sink_out **ret, struct error *err)
 {
     struct http_target *target = NULL;
+    struct hmac_key *key = NULL;
 
     if (!target_of(c, &target, err))
         return false;
+    if (c->config->target.secret.p && !read_key(c->config->target.secret, &key, err)) {
+        http_target_free(target);
+        return false;
+    }
     struct webhook_out *o = xcalloc(1, sizeof(*o));
     o->out.type = &sink_webhook;
     o->config = *c;
     o->config.config = NULL;
     o->name = str_of(strndup(c->config->name.p, c->config->name.n));
     o->target = target;
-    if (c->config->target.secret.p)
-        o->key = key_of(c->config->target.secret);
+    o->key = key;
     buf_init(&o->head, 4096);
     *ret = &o->out;
     return true;

@@ -276,6 +276,27 @@ def test_webhook__takes_a_key_of_standard_webhooks_and_smaller_batches(holdfast,
     assert any('hello 7' in e.get('body', '') for e in posted(to))
 
 
+def test_key__that_is_no_base64_or_short_is_refused(holdfast, receiver):
+    """The receiver would refuse every batch, and its answer would not say why."""
+    to = receiver()
+    hf = holdfast(settings={'sinks': [hook(to, secret='${secret:SOC_KEY}')]})
+    for value, says in (('whsec_not+base64_at_all!', 'whsec_'), ('whsec_' + base64.b64encode(b'x' * 15).decode(), 'whsec_'), ('short', '16 bytes')):
+        with open(hf.config_file, encoding='utf-8') as file:
+            config = json.load(file)
+        config['holdfast']['sinks'][0]['secret'] = value
+        path = os.path.join(hf.folder, 'literal.json')
+        with open(path, 'w', encoding='utf-8') as file:
+            json.dump(config, file)
+        checked = run(hf, 'config', 'check', '--config', path, with_data=False)
+        assert checked.returncode == 7 and says in checked.stdout + checked.stderr and 'sink' in checked.stdout + checked.stderr, checked
+        assert run(hf, 'secret', 'set', 'SOC_KEY', '--value-file', '-', stdin=value).returncode == 0
+        wait_for(lambda says=says: says in json.loads(hf.get('/readyz').body)['sinks']['hook'].get('reason', ''), 'the reason')
+    assert not to.posts
+    run(hf, 'secret', 'set', 'SOC_KEY', '--value-file', '-', stdin='whsec_' + base64.b64encode(b'y' * 16).decode())
+    wait_for(to.taken, 'a request')
+    check_signature(to.posts[-1], b'y' * 16)
+
+
 def test_dead_and_slow_receivers__do_not_touch_a_call(holdfast, receiver):
     to, gate = receiver(), threading.Event()
     to.answers = [gate]
