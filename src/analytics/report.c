@@ -60,6 +60,7 @@ bool report_init(struct report *r, enum report_by by, enum rollup_step step, int
                          (long long)((until - since) / length), REPORT_BUCKETS_MAX);
     *r = (struct report){.by = by, .step = step, .since = since, .until = until, .mem = mem};
     r->limit = REPORT_GROUPS;
+    r->max_bytes = REPORT_BYTES_MAX;
     r->total = xcalloc(1, sizeof(*r->total));
     return true;
 }
@@ -115,7 +116,7 @@ static struct report_group *group_of(struct report *r, struct str label, struct 
     return &r->groups[r->n++];
 }
 
-static struct report_tally *bucket_of(struct report_group *g, int64_t span)
+static struct report_tally *bucket_of(struct report *r, struct report_group *g, int64_t span)
 {
     size_t at = g->n;
     while (at > 0 && g->buckets[at - 1].span > span)
@@ -123,8 +124,10 @@ static struct report_tally *bucket_of(struct report_group *g, int64_t span)
     if (at > 0 && g->buckets[at - 1].span == span)
         return &g->buckets[at - 1].tally;
     if (g->n == g->cap) {
-        g->cap = g->cap ? 2 * g->cap : 4;
+        size_t more = g->cap ? g->cap : 4;
+        g->cap += more;
         g->buckets = xrealloc(g->buckets, g->cap * sizeof(*g->buckets));
+        r->bytes += more * sizeof(*g->buckets);
     }
     memmove(&g->buckets[at + 1], &g->buckets[at], (g->n - at) * sizeof(*g->buckets));
     g->buckets[at] = (struct report_bucket){.span = span};
@@ -132,10 +135,20 @@ static struct report_tally *bucket_of(struct report_group *g, int64_t span)
     return &g->buckets[at].tally;
 }
 
-static void add(struct report_tally *t, enum counted_outcome outcome, const struct cell *cell)
+static size_t heap_of(const struct cell *c)
 {
+    return c->durations.cap * sizeof(*c->durations.items) +
+           c->sessions.cap * sizeof(*c->sessions.hashes) +
+           (c->sessions.registers ? DISTINCT_REGISTERS : 0);
+}
+
+static void add(struct report *r, struct report_tally *t, enum counted_outcome outcome,
+                const struct cell *cell)
+{
+    r->bytes -= heap_of(&t->cell);
     t->outcomes[outcome] += cell->calls;
     cell_merge(&t->cell, cell, SESSIONS_EXACT);
+    r->bytes += heap_of(&t->cell);
 }
 
 static struct str label_of(const struct report *r, const struct rollup_row *row,
@@ -161,9 +174,9 @@ static void add_span(struct report *r, const struct rollup_row *row, int64_t spa
             if (!cells.of[i])
                 continue;
             struct report_group *g = group_of(r, label_of(r, row, i), row->server);
-            add(&g->tally, i, cells.of[i]);
-            add(bucket_of(g, span), i, cells.of[i]);
-            add(r->total, i, cells.of[i]);
+            add(r, &g->tally, i, cells.of[i]);
+            add(r, bucket_of(r, g, span), i, cells.of[i]);
+            add(r, r->total, i, cells.of[i]);
         }
     cells_release(&cells);
 }
@@ -181,15 +194,22 @@ static void add_row(struct report *r, const struct rollup_row *row)
             add_span(r, row, span, cells);
 }
 
-void report_add(struct report *r, const struct rollup_row *rows, size_t n)
+bool report_add(struct report *r, const struct rollup_row *rows, size_t n, struct error *err)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         add_row(r, &rows[i]);
+        if (r->bytes > r->max_bytes)
+            return error_set(err, ERR_BAD_INPUT,
+                             "this time has too many different %ss to count in buckets of %s; ask "
+                             "for a shorter time or for larger buckets",
+                             report_by_names[r->by], report_step_names[r->step]);
+    }
     if (n) {
         r->next.since = r->next.after_span = rows[n - 1].span;
         r->next.after_label = rows[n - 1].label;
         r->next.after_writer = rows[n - 1].writer;
     }
+    return true;
 }
 
 /* Writing. */

@@ -29,13 +29,16 @@ extern const char *const report_step_names[]; /* of enum rollup_step: 5m, 1h, 1d
 #define REPORT_GROUPS_MAX 200
 /* Groups that are counted; the calls of further ones are in the group ROLLUP_OTHER. */
 #define REPORT_GROUPS_COUNTED 5000
+/* What the buckets of one report may take on the heap. */
+#define REPORT_BYTES_MAX ((size_t)128 << 20)
 
 struct report {
     enum report_by by;
     enum rollup_step step;
-    int64_t since, until; /* spans, at the borders of buckets */
-    struct str owner;     /* only calls of this owner; absent: of every one */
-    size_t limit;         /* groups to write, those with the most calls */
+    int64_t since, until;    /* spans, at the borders of buckets */
+    struct str owner;        /* only calls of this owner; absent: of every one */
+    size_t limit;            /* groups to write, those with the most calls */
+    size_t bytes, max_bytes; /* that the buckets take, and may take */
     /* False: the calls of this row are not for the reader.  NULL: all are. */
     bool (*shows)(void *arg, struct str tenant, const struct rollup_row *row);
     void *arg;
@@ -55,8 +58,10 @@ must_check bool report_init(struct report *r, enum report_by by, enum rollup_ste
 void report_release(struct report *r);
 /* The next rows are of this tenant, from the beginning. */
 void report_begin(struct report *r, struct str tenant);
-/* Adds a page that was read with r->next, and moves r->next behind it. */
-void report_add(struct report *r, const struct rollup_row *rows, size_t n);
+/* Adds a page that was read with r->next, and moves r->next behind it.  ERR_BAD_INPUT: the report takes
+ * more than max_bytes. */
+must_check bool report_add(struct report *r, const struct rollup_row *rows, size_t n,
+                           struct error *err);
 /* Writes an object.  `name_of` (may be NULL) returns the name of an owner, for people. */
 void report_write(struct report *r, struct js_writer *w,
                   struct str (*name_of)(void *arg, struct str owner), void *arg);

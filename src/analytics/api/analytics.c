@@ -67,8 +67,7 @@ static bool add_page(struct analytics_job *a, struct store *store, struct error 
     size_t n = 0;
     bool ok = store_rollups_page(store, &a->report.next, STORE_PAGE_MAX, mem, &rows, &n, err);
 
-    if (ok)
-        report_add(&a->report, rows, n);
+    ok = ok && report_add(&a->report, rows, n, err);
     arena_free(mem);
     return ok && (n == STORE_PAGE_MAX || next_tenant(a, store, err));
 }
