@@ -85,9 +85,9 @@ bool counted_is_end(const struct event_row *e)
 
 static uint8_t outcome_number(struct str name)
 {
-    for (uint8_t i = 0; i < COUNTED_OTHER; i++)
+    for (int i = 0; i < COUNTED_OTHER; i++)
         if (str_eq(name, str_of(counted_outcome_names[i])))
-            return i;
+            return (uint8_t)i;
     return name.n ? COUNTED_OTHER : COUNTED_OK;
 }
 

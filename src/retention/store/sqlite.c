@@ -5,6 +5,7 @@
 #include "store/pack.h"
 #include "store/sqlite_impl.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 enum sq_retention_statement {
@@ -254,8 +255,8 @@ static bool file_shrink(struct store *store, struct store_call *c, struct error 
 {
     struct sqlite_store *s = sq_of(store);
     char sql[64];
-    snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%lld)",
-             (long long)(c->number / 8192 + 1));
+    int64_t pages = c->number / 8192 + 1;
+    snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%" PRId64 ")", pages);
     if (!sq_begin(s, err))
         return false;
     if (sqlite3_exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK) {
