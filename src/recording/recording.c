@@ -156,14 +156,20 @@ static size_t room_of(const struct event_row *e)
     return has_stored(e) ? (size_t)e->body_len : 0;
 }
 
-/* The first outcome counts.  A later outcome replaces only "indeterminate", which is a guess. */
+static bool is_guess(const struct event_row *outcome)
+{
+    return str_eq(outcome->outcome, STR("indeterminate"));
+}
+
+/* The first outcome counts.  A later outcome replaces only a guessed one. */
 static void take_outcome(struct joined *j, struct event_row *e)
 {
-    if (!j->outcome || str_eq(j->outcome->outcome, STR("indeterminate")))
+    if (!j->outcome || is_guess(j->outcome))
         j->outcome = e;
 }
 
-/* Outcomes that are not in this scan. */
+/* Outcomes that are not in this scan.  Only behind a guessed one another is looked for, because that
+ * scan goes over all later events. */
 static bool look_up_outcome(struct page *p, struct joined *j)
 {
     struct event_filter f = filter_of(p->r);
@@ -174,7 +180,8 @@ static bool look_up_outcome(struct page *p, struct joined *j)
     f.exec = j->begin->id;
     f.kind = EVENT_OUTCOME;
     f.ret_scanned = &scanned;
-    if (!store_events_page(p->store, &f, 4, p->mem, &rows, &n, p->err))
+    if (!store_events_page(p->store, &f, 1, p->mem, &rows, &n, p->err) ||
+        (n && is_guess(&rows[0]) && !store_events_page(p->store, &f, 4, p->mem, &rows, &n, p->err)))
         return false;
     for (size_t i = 0; i < n; i++)
         take_outcome(j, &rows[i]);

@@ -7,7 +7,9 @@
 #include "audit/event_id.h"
 #include "crypto/hash.h"
 
-#define OUTCOMES_MAX 8 /* events of one execution */
+/* Of one execution: the scan for more would go over all later events.  An outcome behind a guessed one
+ * goes by its own age. */
+#define PAIR 2
 
 /* One chain of the writer.  The first two members follow the seals, the next two the checkpoints. */
 struct link {
@@ -121,7 +123,7 @@ static bool complete(struct plan *p, struct store *store, struct group *g, struc
     struct event_row *rows = NULL;
     size_t n = 0;
 
-    if (!store_events_page(store, &filter, OUTCOMES_MAX, mem, &rows, &n, err))
+    if (!store_events_page(store, &filter, PAIR, mem, &rows, &n, err))
         return false;
     for (size_t i = 0; i < n; i++) {
         g->has_outcome |= rows[i].kind == EVENT_OUTCOME;
