@@ -72,6 +72,7 @@ struct replay {
     int64_t n_bodies; /* calls that were skipped or not compared for lack of a body */
     struct loop_task again;
     struct loop_timer *quiet, *pause;
+    int64_t pause_s; /* what is left of a pause */
     bool waits_for_reader;
     struct buf line;
     /* The present call. */
@@ -100,6 +101,8 @@ struct replays {
 void replay_run_call(struct replay *r);
 /* replay.c: r->verdict is there. */
 void replay_settled(struct replay *r);
+/* Why no further call may be sent; NULL: it may. */
+const char *replay_reason_to_stop(const struct replay *r);
 
 /* line.c: each replaces r->line. */
 void replay_write_head(struct replay *r);

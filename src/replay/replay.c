@@ -198,7 +198,7 @@ static bool is_wanted(const struct replay *r, const struct recorded_call *c)
     return r->options.n_only == 0;
 }
 
-static const char *reason_to_stop(const struct replay *r)
+const char *replay_reason_to_stop(const struct replay *r)
 {
     if (r->stopped)
         return r->stopped;
@@ -234,7 +234,7 @@ void replay_settled(struct replay *r)
 
 static void go_on(struct replay *r)
 {
-    r->stopped = reason_to_stop(r);
+    r->stopped = replay_reason_to_stop(r);
     while (!r->stopped && r->next < r->n) {
         arena_free(r->call_mem);
         r->call_mem = arena_new(SIZE_MAX / 4);

@@ -123,16 +123,16 @@ static void on_answered(struct exchange *x)
 
 static void send_call(struct replay *r);
 
-static void on_pause_over(void *arg)
+/* Every second, so that the end of the replay does not wait for the end of the pause. */
+static void on_pause(void *arg)
 {
     struct replay *r = arg;
 
+    if (--r->pause_s > 0 && !replay_reason_to_stop(r))
+        return;
     loop_timer_free(r->pause);
     r->pause = NULL;
-    if (r->http && !r->home->sv->front->draining)
-        send_call(r);
-    else
-        settle(r, REPLAY_REFUSED, r->answer.why);
+    send_call(r);
 }
 
 static void on_finished(struct loop_task *task)
@@ -144,8 +144,9 @@ static void on_finished(struct loop_task *task)
         compare(r);
         return;
     }
-    r->pause = loop_timer_new(r->home->sv->loop, on_pause_over, r);
-    loop_timer_start(r->pause, (wait_s < PAUSE_MAX_S ? wait_s : PAUSE_MAX_S) * 1000, 0);
+    r->pause_s = wait_s < PAUSE_MAX_S ? wait_s : PAUSE_MAX_S;
+    r->pause = loop_timer_new(r->home->sv->loop, on_pause, r);
+    loop_timer_start(r->pause, 1000, 1000);
 }
 
 static void on_finish(struct exchange *x)
@@ -165,8 +166,16 @@ static const struct outlet outlet_replay = {
     .answered = on_answered,
 };
 
+/* While the call waited for the catalog or for a quota, the replay may have come to its end. */
 static void send_call(struct replay *r)
 {
+    if (replay_reason_to_stop(r)) {
+        if (r->answer.is_refused)
+            settle(r, REPLAY_REFUSED, r->answer.why);
+        else
+            settle(r, REPLAY_SKIPPED, STR("the replay ended before it was sent"));
+        return;
+    }
     struct arena *mem = arena_new(EXCHANGE_BYTES);
     struct buf body;
 

@@ -349,6 +349,19 @@ def test_credential_that_is_revoked__ends_the_replay_before_the_next_call(api, s
     connection.close()
 
 
+def test_credential_that_is_revoked__ends_a_replay_that_waits_for_a_quota(api, shop):
+    session = recorded(api, [('look', {'item': str(n)}) for n in range(10)])
+    key = keys.create(api.holdfast, '--role', 'admin', '--limit', 'requests=4/m')
+    before = len(shop.calls())
+    connection = begin(Rest(api.holdfast, key.headers), session)
+    wait_for(lambda: len(shop.calls()) == before + 3, 'the calls within the quota')
+    keys.revoke(api.holdfast, key)
+    told = wait_for(lambda: [e for e in events(api.holdfast) if e.get('method') == 'session/replayed'], 'the end of the replay')[0]
+    assert told['error'].endswith('the credential was revoked or has expired'), told
+    assert len(shop.calls()) == before + 3
+    connection.close()
+
+
 def test_kill__leaves_a_store_that_goes_on(api, shop, tmp_path):
     session = recorded(api, [('look', {'item': 'slow'}), ('look', {'item': 'tea'})])
     before = len(shop.calls())
