@@ -347,6 +347,8 @@ bool credential_is_named(struct str name);
 /* Parses `text` as the content of `file`; for tests, fuzzing and reload. */
 must_check bool config_parse(struct str text, struct str file, const struct config_source *source,
                              struct config **ret, struct error *err);
+/* Whether a server may have this name; the reserved names of built-in servers count too. */
+bool config_is_server_name(struct str name);
 /* Replaces its servers by built-in ones of these names, each with a state per session.  Before the
  * configuration is used. */
 void config_serve_builtins(struct config *c, const struct str *names, size_t n);

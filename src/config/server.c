@@ -15,6 +15,11 @@ static const char *const reserved[] = {
     "p", "k", "messages", "docs", "session", "sample", "server-card",
 };
 
+bool config_is_server_name(struct str name)
+{
+    return value_is_name(name) && !str_eq(name, STR(".")) && !str_eq(name, STR(".."));
+}
+
 static const char *name_complaint(struct str name)
 {
     if (!value_is_name(name))

@@ -91,6 +91,7 @@ struct replays {
     struct services *sv;
     struct list all;                  /* struct replay */
     struct list served;               /* struct served (serve.h) */
+    struct list rooms;                /* struct served_room: recordings that are being read */
     struct audit_subscriber erasures; /* while something is served */
     unsigned n;
     struct worker *worker; /* NULL before the first replay */

@@ -3,6 +3,7 @@
 #include "replay/mock.h"
 
 #include "base/map.h"
+#include "config/config.h"
 #include "crypto/hash.h"
 #include "identity/scopes.h"
 #include "json/read.h"
@@ -103,12 +104,29 @@ static bool add_position(struct arena *mem, size_t **list, size_t *n, size_t *ro
     return true;
 }
 
+static bool is_too_large(const struct mock *m, struct error *err)
+{
+    return error_set(err, ERR_TOO_LARGE,
+                     "the recorded calls are larger than %zu MiB; choose some of their tools with "
+                     "\"only\"",
+                     m->max_bytes >> 20);
+}
+
 static struct str tool_name(struct str server, struct str tool, struct arena *mem)
 {
     return arena_printf(mem, "%.*s/%.*s", STR_ARG(server), STR_ARG(tool));
 }
 
-static bool find_or_add_tool(struct mock *m, const struct recorded_call *c, size_t *ret)
+static bool has_server(const struct mock *m, struct str name)
+{
+    for (size_t i = 0; i < m->n_tools; i++)
+        if (str_eq(m->tools[i].server, name))
+            return true;
+    return false;
+}
+
+static bool find_or_add_tool(struct mock *m, const struct recorded_call *c, size_t *ret,
+                             struct error *err)
 {
     void *grown = m->tools;
 
@@ -117,9 +135,16 @@ static bool find_or_add_tool(struct mock *m, const struct recorded_call *c, size
         *ret = (size_t)(known - m->tools);
         return true;
     }
+    bool is_new_server = !has_server(m, c->server);
+    if (m->n_tools == MOCK_TOOLS_MAX || m->n_servers + is_new_server > MOCK_SERVERS_MAX)
+        return error_set(err, ERR_TOO_LARGE,
+                         "the recorded calls are of more than %d servers or %d tools; choose some "
+                         "of the tools with \"only\"",
+                         MOCK_SERVERS_MAX, MOCK_TOOLS_MAX);
     if (!grow(m->mem, &grown, m->n_tools, &m->room_tools, sizeof(*m->tools)))
-        return false;
+        return is_too_large(m, err);
     m->tools = grown;
+    m->n_servers += is_new_server;
     *ret = m->n_tools++;
     m->tools[*ret] = (struct mock_tool){.server = arena_dup(m->mem, c->server),
                                         .name = arena_dup(m->mem, c->tool)};
@@ -265,35 +290,33 @@ bool mock_wants(const struct str *only, size_t n_only, const struct recorded_cal
     return ret;
 }
 
+/* Notes the call as one that cannot be answered; only the reason of the first such call stays. */
+static void add_lack(struct mock *m, struct mock_tool *t, struct str lack)
+{
+    t->lacking++;
+    if (!t->lack.p)
+        t->lack = arena_dup(m->mem, lack);
+}
+
 bool mock_add(struct mock *m, const struct recorded_call *c, struct error *err)
 {
-    bool is_call = c->kind == RECORDED_CALL && c->server.n && c->tool.n &&
+    bool is_call = c->kind == RECORDED_CALL && c->tool.n && config_is_server_name(c->server) &&
                    str_eq(c->method, STR("tools/call"));
     size_t tool = 0;
-    bool ok = true;
 
-    if (!is_call) {
-        m->left_out++;
+    if (!is_call)
         return true;
-    }
-    ok = find_or_add_tool(m, c, &tool);
-    if (ok) {
-        struct mock_tool *t = &m->tools[tool];
-        struct str lack = lack_of(c, m->mem);
-        if (!lack.p && !str_eq(c->outcome, STR("error")) && asks(c->result.bytes))
-            lack =
-                arena_printf(m->mem, "call %lld asked its client for input", (long long)c->number);
-        t->recorded++;
-        t->lacking += lack.p != NULL;
-        if (lack.p && !t->lack.p)
-            t->lack = lack;
-        ok = lack.p || add_answer(m, tool, c);
-    }
-    return ok ||
-           error_set(err, ERR_TOO_LARGE,
-                     "the recorded calls are larger than %zu MiB; choose some of their tools with "
-                     "\"only\"",
-                     m->max_bytes >> 20);
+    if (!find_or_add_tool(m, c, &tool, err))
+        return false;
+    struct arena *scratch = arena_new(SIZE_MAX / 4);
+    struct str lack = lack_of(c, scratch);
+    if (!lack.p && !str_eq(c->outcome, STR("error")) && asks(c->result.bytes))
+        lack = arena_printf(scratch, "call %lld asked its client for input", (long long)c->number);
+    m->tools[tool].recorded++;
+    if (lack.p)
+        add_lack(m, &m->tools[tool], lack);
+    arena_free(scratch);
+    return lack.p || add_answer(m, tool, c) || is_too_large(m, err);
 }
 
 struct mock_tool *mock_tool(const struct mock *m, struct str server, struct str name)

@@ -16,6 +16,9 @@
 
 #include "recording/recording.h"
 
+#define MOCK_SERVERS_MAX 64
+#define MOCK_TOOLS_MAX 5000 /* of all servers */
+
 enum mock_rule { MOCK_EXACT, MOCK_AGAIN, MOCK_IN_ORDER, MOCK_UNKNOWN, MOCK_RULES };
 extern const char *const mock_rule_names[]; /* "exact", "again", "in order", "unknown" */
 
@@ -50,17 +53,17 @@ struct mock {
     struct mock_call *calls;
     size_t n, room;
     struct mock_tool *tools;
-    size_t n_tools, room_tools;
+    size_t n_tools, room_tools, n_servers;
     struct mock_key **keys; /* each stays where it is: key_at borrows its name */
     size_t n_keys, room_keys;
     struct map *tool_at, *key_at; /* "server/tool" and a key's name → its position + 1 */
-    int64_t left_out;             /* recorded requests that are no calls of a server's tool */
 };
 struct mock *mock_new(size_t max_bytes) must_check;
 void mock_free(struct mock *m); /* NULL is fine */
 /* Whether the call is of a tool that one of the patterns of server__tool names; none: every call. */
 bool mock_wants(const struct str *only, size_t n_only, const struct recorded_call *c);
-/* Copies what it needs.  ERR_TOO_LARGE. */
+/* Copies what it needs.  Requests that are no calls of a server's tool are left out, and so is a call
+ * of a server whose name no server may have.  ERR_TOO_LARGE. */
 must_check bool mock_add(struct mock *m, const struct recorded_call *c, struct error *err);
 /* NULL: no such tool is on record. */
 struct mock_tool *mock_tool(const struct mock *m, struct str server, struct str name);

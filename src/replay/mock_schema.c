@@ -79,3 +79,18 @@ void mock_write_definition(const struct mock *m, const struct mock_tool *t, stru
     js_object_end(&w);
     arena_free(mem);
 }
+
+void mock_define(struct mock *m)
+{
+    struct buf text;
+
+    buf_init(&text, SIZE_MAX / 4);
+    for (size_t i = 0; i < m->n_tools; i++) {
+        if (m->tools[i].definition.p)
+            continue;
+        buf_reset(&text);
+        mock_write_definition(m, &m->tools[i], &text);
+        m->tools[i].definition = arena_dup(m->mem, buf_str(&text));
+    }
+    buf_release(&text);
+}

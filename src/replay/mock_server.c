@@ -160,9 +160,12 @@ static void add_tool(struct mock_servers *s, struct mock_server *server, struct 
 
 static void finish(struct mock_servers *s, struct mock_server *server)
 {
-    struct builtin_tool *tools =
-        arena_zalloc(s->mem, (s->mock->n_tools + 1) * sizeof(*tools)); /* ends with a zeroed one */
+    size_t n = 0;
 
+    for (size_t i = 0; i < s->mock->n_tools; i++)
+        n += str_eq(s->mock->tools[i].server, server->name);
+    struct builtin_tool *tools =
+        arena_zalloc(s->mem, (n + 1) * sizeof(*tools)); /* ends with a zeroed one */
     for (size_t i = 0; i < s->mock->n_tools; i++)
         if (str_eq(s->mock->tools[i].server, server->name))
             add_tool(s, server, tools, &s->mock->tools[i]);
@@ -183,7 +186,7 @@ struct mock_servers *mock_servers_new(const struct mock *m)
 
     s->mem = mem;
     s->mock = m;
-    s->list = arena_zalloc(mem, (m->n_tools + 1) * sizeof(*s->list));
+    s->list = arena_zalloc(mem, (m->n_servers + 1) * sizeof(*s->list));
     for (size_t i = 0; i < m->n_tools; i++)
         (void)server_named(s, m->tools[i].server);
     for (size_t i = 0; i < s->n; i++)

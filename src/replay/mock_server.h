@@ -37,6 +37,9 @@ struct mock_servers *mock_servers_new(const struct mock *m) must_check;
 void mock_servers_register(struct mock_servers *s); /* as built-in servers of this process */
 void mock_servers_free(struct mock_servers *s);     /* NULL is fine */
 
+/* Gives each tool without a definition that of mock_write_definition().  Reads all arguments, so it is
+ * for another thread than the loop's. */
+void mock_define(struct mock *m);
 /* The definition of a tool as far as the recorded calls show it: a JSON object. */
 void mock_write_definition(const struct mock *m, const struct mock_tool *t, struct buf *out);
 

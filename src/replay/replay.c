@@ -29,6 +29,7 @@ struct replays *replays_new(struct services *sv)
     home->sv = sv;
     list_init(&home->all);
     list_init(&home->served);
+    list_init(&home->rooms);
     return home;
 }
 

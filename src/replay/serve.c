@@ -13,7 +13,8 @@
 
 #include <stdlib.h>
 
-bool served_have_room(const struct replays *home, struct str tenant, struct error *err)
+bool served_take_room(struct replays *home, struct str tenant, struct served_room *room,
+                      struct error *err)
 {
     unsigned n = 0, of_tenant = 0;
 
@@ -23,13 +24,28 @@ bool served_have_room(const struct replays *home, struct str tenant, struct erro
         of_tenant += str_eq(s->who.tenant, tenant);
         n++;
     }
-    if (of_tenant < SERVED_PER_TENANT && n < SERVED_PER_NODE)
+    list_each(&home->rooms, node)
+    {
+        const struct served_room *r = list_entry(node, struct served_room, node);
+        of_tenant += str_eq(r->tenant, tenant);
+        n++;
+    }
+    if (of_tenant < SERVED_PER_TENANT && n < SERVED_PER_NODE) {
+        room->tenant = tenant;
+        list_push(&home->rooms, &room->node);
         return true;
+    }
     return error_set(err, ERR_LIMIT,
                      "%u recordings are served already (at most %d of a tenant and %d in all); end "
                      "one with DELETE",
                      of_tenant < SERVED_PER_TENANT ? n : of_tenant, SERVED_PER_TENANT,
                      SERVED_PER_NODE);
+}
+
+void served_give_room(struct served_room *room)
+{
+    if (room->node.next)
+        list_remove(&room->node);
 }
 
 struct served *served_find(const struct replays *home, const struct principal *who,

@@ -32,8 +32,16 @@ struct served {
     size_t n_up; /* upstreams that are not freed yet */
 };
 
-/* Whether one more may begin.  ERR_LIMIT. */
-must_check bool served_have_room(const struct replays *home, struct str tenant, struct error *err);
+/* A place among those that are served at once, from before the recording is read: it counts like a
+ * served one.  Zeroed: none is taken. */
+struct served_room {
+    struct list node;
+    struct str tenant;
+};
+/* Borrows `tenant`.  ERR_LIMIT. */
+must_check bool served_take_room(struct replays *home, struct str tenant, struct served_room *room,
+                                 struct error *err);
+void served_give_room(struct served_room *room); /* also when none is taken */
 /* NULL: this session is not served for this caller. */
 struct served *served_find(const struct replays *home, const struct principal *who,
                            struct str origin);

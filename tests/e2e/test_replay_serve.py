@@ -221,6 +221,17 @@ def test_file__is_served_without_a_holdfast_and_may_be_edited(api, tmp_path):
         assert wrong.returncode != 0 and why in wrong.stderr, wrong
 
 
+def test_file__with_odd_names_puts_nothing_on_the_terminal(api, tmp_path):
+    session, file = recorded(api, LOOKS), str(tmp_path / 'recording.jsonl')
+    assert run(api.holdfast, 'sessions', 'export', session['session_id'], '-o', file).returncode == 0
+    with open(file, encoding='utf-8') as lines:
+        text = lines.read().replace('"server":"shop"', r'"server":"\u001b]0;x\u0007"')
+    with open(file, 'w', encoding='utf-8') as lines:
+        lines.write(text)
+    done = run(api.holdfast, 'sessions', 'replay', file, '--serve')
+    assert done.returncode != 0 and 'no call of a tool' in done.stderr and '\x1b' not in done.stdout, done
+
+
 def test_only__serves_the_chosen_tools_and_nothing_is_an_error(api):
     session = recorded(api, LOOKS)
     with serving(api.holdfast, session['session_id'], '--only', 'shop__look') as served:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from commands import control, events, run
+from exported import Signer, call_line, written
 from harness import Client, wait_for
 from rest import Rest, refused
 from test_clients import CLIENTS
@@ -166,3 +167,25 @@ def test_roles__owner_or_admin_each_for_themselves(holdfast, tmp_path):
     wide = key_for(api, *tenant, '--role', 'admin', '--server', 'shop', '--server', 'replay-*')
     server = serve(wide, session)['servers'][0]
     assert Client(api.holdfast, server['path'], headers=wide.headers).connect().call('look', {'item': 'tea'}).result
+
+
+def imported(api, folder, servers):
+    """A session of another Holdfast with one call of each of these servers."""
+    now = '2026-01-02T03:04:05.000Z'
+    calls = [call_line(n, [('kind', b'"call"'), ('at', written(now)), ('server', written(name)), ('method', b'"tools/call"'),
+                           ('tool', b'"look"'), ('outcome', b'"ok"')], ('complete', None, None, b'{"arguments":{"a":1}}'),
+                       ('complete', None, None, b'{"content":[]}')) for n, name in enumerate(servers, 1)]
+    head = {'id': 'x', 'session_id': 'y', 'status': 'terminated', 'created_at': now, 'last_activity_at': now}
+    reply = api.holdfast.request('POST', '/api/v1/sessions/import?again=1', {**api.headers, 'Content-Type': 'application/x-ndjson'},
+                                 Signer(str(folder)).file(head, calls))
+    assert reply.status == 201, reply
+    return reply.json()
+
+
+def test_servers_of_an_imported_session__are_limited_in_number_and_name(api, tmp_path):
+    many = imported(api, tmp_path, [f's{n}' for n in range(65)])
+    assert 'more than 64 servers' in refused(serve(api, many, 413), 413, 'too_large').json()['detail']
+    assert len(serve(api, many, only=['s1*__look'])['servers']) == 11
+    odd = imported(api, tmp_path, ['\x1b[31m', '..', 'a/b', 'a\nb', 'shop'])
+    assert [s['name'] for s in serve(api, odd)['servers']] == ['shop']
+    refused(serve(api, imported(api, tmp_path, ['\u202e']), 409), 409, 'conflict')

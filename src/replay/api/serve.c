@@ -22,6 +22,7 @@
 struct serving {
     struct api_job j;
     struct serve_options options;
+    struct served_room room;
     struct session_row origin;
     struct recording recording;
     struct mock *mock;
@@ -93,6 +94,7 @@ static void refuse(struct serving *v, enum err_code code, const char *text)
 {
     struct error err;
 
+    served_give_room(&v->room);
     mock_free(v->mock);
     error_set(&err, code, "%s", text);
     api_job_refuse(&v->j, &err);
@@ -103,15 +105,13 @@ static void on_written(struct write_job *job)
     struct serving *v = container_of(job, struct serving, write);
     struct api_call *c = v->j.call;
     struct principal who = caller_of(c);
-    struct error err;
 
     if (!job->ok) {
         refuse(v, job->err.code, job->err.text);
     } else if (served_find(c->sv->replays, &who, v->origin.id)) {
         refuse(v, ERR_CONFLICT, "another request has begun to serve this session just now");
-    } else if (!served_have_room(c->sv->replays, c->who.tenant, &err)) {
-        refuse(v, err.code, err.text);
     } else {
+        served_give_room(&v->room);
         const struct served *s =
             served_begin(c->sv->replays, &who, v->origin.id, v->mock, v->options.ttl_ms);
         write_served(&v->j.out, s, v->origin.handle, c, v->j.mem);
@@ -157,6 +157,8 @@ static bool run_page(struct read_job *job, struct store *store)
         ok = !mock_wants(v->options.only, v->options.n_only, &calls[i]) ||
              mock_add(v->mock, &calls[i], &job->err);
     arena_free(mem);
+    if (ok && v->recording.at_end)
+        mock_define(v->mock);
     return ok;
 }
 
@@ -191,6 +193,7 @@ static void on_origin(struct registry_call *reg)
     struct principal who = caller_of(c);
 
     if (reg->result != REGISTRY_OK) {
+        served_give_room(&v->room);
         api_refuse_result(c);
         api_job_drop(&v->j);
         return;
@@ -235,7 +238,7 @@ void api_serve_replay(struct api_call *c)
                "key that may also use replay-* does");
         return;
     }
-    if (!served_have_room(c->sv->replays, c->who.tenant, &err)) {
+    if (!served_take_room(c->sv->replays, c->who.tenant, &v->room, &err)) {
         refuse(v, err.code, err.text);
         return;
     }

@@ -152,6 +152,72 @@ TEST(test_size__is_taken_at_the_limit_and_refused_past_it)
     mock_free(m);
 }
 
+/* A call of this tool whose result is a digest. */
+static bool add_lacking(struct mock *m, struct str server, struct str tool, struct error *err)
+{
+    const struct recorded_call c = {.kind = RECORDED_CALL,
+                                    .server = server,
+                                    .method = STR("tools/call"),
+                                    .tool = tool,
+                                    .outcome = STR("ok"),
+                                    .params = {.state = RECORDED_COMPLETE, .bytes = STR("{}")},
+                                    .result = {.state = RECORDED_DIGEST}};
+
+    return mock_add(m, &c, err);
+}
+
+TEST(test_lacking_calls__need_no_memory_each)
+{
+    struct mock *m = mock_new((size_t)1 << 20);
+    struct error err;
+
+    assert_true(add_lacking(m, STR("shop"), STR("look"), &err));
+    size_t before = arena_used(m->mem);
+    for (int i = 0; i < 1000; i++)
+        assert_true(add_lacking(m, STR("shop"), STR("look"), &err));
+    assert_int_equal(arena_used(m->mem), before);
+    assert_int_equal(m->tools[0].lacking, 1001);
+    mock_free(m);
+}
+
+TEST(test_servers_and_tools__are_taken_at_their_limits_and_refused_past_them)
+{
+    struct mock *m = mock_new((size_t)16 << 20);
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    struct error err;
+
+    for (int i = 0; i < MOCK_SERVERS_MAX; i++)
+        assert_true(add_lacking(m, arena_printf(mem, "s%d", i), STR("look"), &err));
+    assert_true(add_lacking(m, STR("s1"), STR("look"), &err));
+    assert_false(add_lacking(m, STR("more"), STR("look"), &err));
+    assert_int_equal(err.code, ERR_TOO_LARGE);
+    for (int i = MOCK_SERVERS_MAX; i < MOCK_TOOLS_MAX; i++)
+        assert_true(add_lacking(m, STR("s1"), arena_printf(mem, "t%d", i), &err));
+    assert_false(add_lacking(m, STR("s1"), STR("more"), &err));
+    assert_non_null(strstr(err.text, "of more than 64 servers or 5000 tools; choose"));
+    struct mock_servers *servers = mock_servers_new(m);
+    assert_int_equal(servers->n, MOCK_SERVERS_MAX);
+    assert_int_equal(servers->list[1].n_tools, MOCK_TOOLS_MAX - MOCK_SERVERS_MAX + 1);
+    mock_servers_free(servers);
+    mock_free(m);
+    arena_free(mem);
+}
+
+TEST(test_server_names__that_no_server_may_have_are_left_out)
+{
+    static const struct str names[] = {{NULL, 0},  {"", 0},     {"..", 2},       {"a/b", 3},
+                                       {"a\n", 2}, {"a\0b", 3}, {"\x1b[31m", 5}, {"\xff", 1}};
+    struct mock *m = mock_new((size_t)1 << 20);
+    struct error err;
+
+    for (size_t i = 0; i < countof(names); i++)
+        assert_true(add_lacking(m, names[i], STR("look"), &err));
+    assert_int_equal(m->n_tools, 0);
+    assert_true(add_lacking(m, STR("docs"), STR("read"), &err));
+    assert_int_equal(m->n_tools, 1);
+    mock_free(m);
+}
+
 TEST(test_definition__has_the_parameters_of_the_calls)
 {
     static const char *const list[][2] = {
@@ -194,7 +260,7 @@ TEST(test_lines__are_read_in_pieces_of_any_size)
         assert_true(mock_lines_end(&l, &err));
         assert_string_equal(l.session, "ses_1");
         assert_int_equal(m->n, 1);
-        assert_int_equal(m->left_out, 1);
+        assert_int_equal(m->tools[0].recorded, 1);
         assert_true(str_eq(m->calls[0].answer, STR("{}")));
         assert_true(str_eq(m->calls[0].arguments, STR("{\"a\":1}")));
         mock_lines_release(&l);
