@@ -110,12 +110,32 @@ static struct str cut_text(struct walk *w, struct str text, size_t max)
                             : arena_printf(w->mem, "%.*s…", STR_ARG(part));
 }
 
-static struct str value_of(struct walk *w, const struct side *s)
+/* Bytes in front of both values that are left out, so that the place where they differ is shown. */
+static size_t skipped(const struct side *a, const struct side *b)
+{
+    size_t n = 0;
+
+    if (!a->node || !b->node)
+        return 0;
+    struct str x = js_raw(a->doc, a->node), y = js_raw(b->doc, b->node);
+    while (n < x.n && n < y.n && x.p[n] == y.p[n])
+        n++;
+    if (n <= DIFF_VALUE_MAX - DIFF_SAME_SHOWN)
+        return 0;
+    n -= DIFF_SAME_SHOWN;
+    while (n && ((unsigned char)x.p[n] & 0xc0) == 0x80)
+        n--;
+    return n;
+}
+
+static struct str value_of(struct walk *w, const struct side *s, size_t from)
 {
     if (!s->node)
         return STR_NONE;
     struct str raw = js_raw(s->doc, s->node);
-    struct str text = cut_text(w, raw, DIFF_VALUE_MAX);
+    struct str text = cut_text(w, str_n(raw.p + from, raw.n - from), DIFF_VALUE_MAX);
+    if (from)
+        text = arena_printf(w->mem, "…%.*s", STR_ARG(text));
     js_flatten((char *)text.p, text.n);
     return text;
 }
@@ -126,13 +146,14 @@ static void report(struct walk *w, const struct side *a, const struct side *b)
 
     if (d->total++ >= DIFF_SHOWN)
         return;
+    size_t from = skipped(a, b);
     d->list[d->n++] = (struct difference){
         .kind = !a->node   ? DIFF_ADDED
                 : !b->node ? DIFF_REMOVED
                            : DIFF_CHANGED,
         .path = cut_text(w, buf_str(&w->path), DIFF_PATH_MAX),
-        .before = value_of(w, a),
-        .after = value_of(w, b),
+        .before = value_of(w, a, from),
+        .after = value_of(w, b, from),
     };
 }
 

@@ -12,7 +12,8 @@
 #include "base/error.h"
 
 #define DIFF_SHOWN 20        /* differences that are returned; the others are counted */
-#define DIFF_VALUE_MAX 200   /* bytes of a value that are returned */
+#define DIFF_VALUE_MAX 200   /* bytes of a value that are returned … */
+#define DIFF_SAME_SHOWN 40   /* … of them, before the first that differs in a long one */
 #define DIFF_PATH_MAX 512    /* bytes of a path that are returned */
 #define DIFF_IGNORE_MAX 64   /* patterns */
 #define DIFF_PATTERN_MAX 512 /* bytes of one */
@@ -37,8 +38,8 @@ extern const char *const diff_kind_names[]; /* NULL-terminated */
 struct difference {
     enum diff_kind kind;
     struct str path; /* "" is the whole text */
-    /* The two values as JSON, cut after DIFF_VALUE_MAX bytes with "…" at the end.  Absent on the
-     * side that has none. */
+    /* The two values as JSON.  Of a long one DIFF_VALUE_MAX bytes about the first that differs, with
+     * "…" where it was cut.  Absent on the side that has none. */
     struct str before, after;
 };
 struct diff {

@@ -255,3 +255,38 @@ TEST(test_number_canonical__one_spelling_for_one_value)
         buf_release(&out);
     }
 }
+
+/* The values of the one difference between two long texts. */
+TEST(test_long_values__are_shown_about_the_first_difference)
+{
+    static char before[4096], after[4096];
+    struct diff d;
+
+    for (size_t same = 100; same < 2000; same += 150) {
+        memset(before, 'x', sizeof(before));
+        before[0] = '"';
+        memcpy(before + 3000, "\"", 2);
+        memcpy(after, before, sizeof(after));
+        before[same] = 'B';
+        after[same] = 'A';
+        assert_true(run(before, after, (struct diff_ignore){0}, &d));
+        assert_int_equal(d.total, 1);
+        assert_true(str_find(d.list[0].before, 'B') < d.list[0].before.n);
+        assert_true(str_find(d.list[0].after, 'A') < d.list[0].after.n);
+        assert_true(d.list[0].before.n <= DIFF_VALUE_MAX + 2 * strlen("…"));
+        assert_int_equal(str_starts(d.list[0].before, STR("…")), same > 160);
+    }
+    /* A character is not cut, and one value may be the beginning of the other. */
+    memset(before, 'x', sizeof(before));
+    before[0] = '"';
+    for (size_t i = 1; i < 901; i += 3)
+        memcpy(before + i, "☕", 3);
+    memcpy(after, before, sizeof(after));
+    memcpy(before + 901, "\"", 2);
+    memcpy(after + 901, "end\"", 5);
+    assert_true(run(before, after, (struct diff_ignore){0}, &d));
+    assert_true(str_starts(d.list[0].before, STR("…☕☕")) && str_ends(d.list[0].before, STR("☕\"")));
+    assert_true(str_starts(d.list[0].after, STR("…☕☕")) &&
+                str_ends(d.list[0].after, STR("☕end\"")));
+    done();
+}
