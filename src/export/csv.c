@@ -41,8 +41,14 @@ static bool is_formula(struct str text)
     return false;
 }
 
-/* A text that a peer may have chosen.  NUL bytes are left out, and bytes that are not UTF-8 become
- * U+FFFD: no reader of tables takes them. */
+/* Control characters mean nothing in a table, and something to a terminal. */
+static bool is_control(uint32_t c)
+{
+    return (c < ' ' && c != '\t' && c != '\r' && c != '\n') || (c >= 0x7f && c <= 0x9f);
+}
+
+/* A text that a peer may have chosen.  NUL bytes are left out.  Bytes that are not UTF-8 become
+ * U+FFFD, because no reader of tables takes them, and so do control characters. */
 static void add_cell(struct buf *out, struct str text)
 {
     uint32_t code;
@@ -50,7 +56,7 @@ static void add_cell(struct buf *out, struct str text)
     buf_addz(out, is_formula(text) ? "\"'" : "\"");
     for (size_t i = 0, n; i < text.n; i += n ? n : 1) {
         n = utf8_decode(text.p + i, text.p + text.n, &code);
-        if (!n)
+        if (!n || (code && is_control(code)))
             buf_addz(out, "\xef\xbf\xbd");
         else if (code == '"')
             buf_addz(out, "\"\"");

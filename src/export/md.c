@@ -25,7 +25,7 @@ static void add_run(struct buf *out, size_t n)
 }
 
 /* Invisible characters by their numbers, bytes that are not UTF-8 as U+FFFD.  `keeps` lists control
- * characters that stay as they are. */
+ * characters that stay as they are; with any, a line may end with CR LF. */
 static void add_visible(struct buf *out, struct str text, const char *keeps)
 {
     uint32_t code;
@@ -35,6 +35,8 @@ static void add_visible(struct buf *out, struct str text, const char *keeps)
         if (!n) {
             buf_addz(out, "\xef\xbf\xbd");
             n = 1;
+        } else if (code == '\r' && *keeps && i + 1 < text.n && text.p[i + 1] == '\n') {
+            continue; /* the line ends with it */
         } else if (code && code < 0x80 && strchr(keeps, (int)code)) {
             buf_addc(out, (char)code);
         } else if (unicode_is_invisible(code) && !(code >= 0xfe00 && code <= 0xfe0f) &&

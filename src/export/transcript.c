@@ -3,6 +3,7 @@
  * block (md.h); all else is ours. */
 #include "export/export.h"
 
+#include "audit/redact.h"
 #include "base/clock.h"
 #include "crypto/hash.h"
 #include "export/md.h"
@@ -106,6 +107,20 @@ static void write_lineage(struct export_writer *w, struct buf *out)
     buf_addz(out, "\n");
 }
 
+/* The document is stored as its clients wrote it.  A transcript is for others to read, so it holds no
+ * more secrets than a record. */
+static void write_context(struct str context, struct buf *out)
+{
+    struct redactor *r;
+
+    if (!context.n)
+        return;
+    r = redactor_new();
+    buf_addz(out, "\nContext document:\n\n");
+    md_json_block(out, redact_body(r, NULL, context, true, SIZE_MAX / 4));
+    redactor_free(r);
+}
+
 static void md_begin(struct export_writer *w, struct buf *out)
 {
     const struct export_session *s = w->session;
@@ -118,16 +133,13 @@ static void md_begin(struct export_writer *w, struct buf *out)
     write_client(s->row, out);
     write_when(w, &o, out);
     write_servers(s, out);
-    item(out, "Calls");
+    item(out, "Calls that ran"); /* the record also has calls that were refused, and reads */
     buf_addf(out, "%lld", (long long)o.calls);
     if (o.tokens)
         buf_addf(out, ", %lld tokens", (long long)o.tokens);
     buf_addz(out, "\n");
     write_lineage(w, out);
-    if (s->context.n) {
-        buf_addz(out, "\nContext document:\n\n");
-        md_json_block(out, s->context);
-    }
+    write_context(s->context, out);
 }
 
 /* Bodies. */
@@ -337,10 +349,11 @@ static void write_duration(int64_t us, struct buf *out)
         buf_addf(out, ", %.1f s", (double)us / 1e6);
 }
 
-/* An outcome is one of our words. */
-static struct str outcome_words(const struct recorded_call *c)
+/* One of our words; of an imported call another one may be on record. */
+static void write_outcome(const struct recorded_call *c, struct buf *out)
 {
     static const char *const rows[][2] = {
+        {"ok", "ok"},
         {"tool_error", "the tool reported an error"},
         {"error", "the server answered with an error"},
         {"timeout", "no answer in time"},
@@ -352,12 +365,16 @@ static struct str outcome_words(const struct recorded_call *c)
         {"open", "no outcome yet"},
     };
 
-    if (c->kind == RECORDED_REPORTED && str_eq(c->outcome, STR("error")))
-        return STR("failed");
+    if (c->kind == RECORDED_REPORTED && str_eq(c->outcome, STR("error"))) {
+        buf_addz(out, "**failed**");
+        return;
+    }
     for (size_t i = 0; i < countof(rows); i++)
-        if (str_eq(c->outcome, str_of(rows[i][0])))
-            return str_of(rows[i][1]);
-    return STR("ok");
+        if (str_eq(c->outcome, str_of(rows[i][0]))) {
+            buf_addf(out, "**%s**", rows[i][1]);
+            return;
+        }
+    md_code(out, c->outcome, NAME_MAX_SHOWN);
 }
 
 static void write_title(const struct recorded_call *c, struct buf *out)
@@ -375,8 +392,8 @@ static void write_title(const struct recorded_call *c, struct buf *out)
 
 static void write_line(struct export_writer *w, const struct recorded_call *c, struct buf *out)
 {
-    buf_addf(out, "%.*s · **%.*s**", STR_ARG(time_text(c->at_ms, w->scratch)),
-             STR_ARG(outcome_words(c)));
+    buf_addf(out, "%.*s · ", STR_ARG(time_text(c->at_ms, w->scratch)));
+    write_outcome(c, out);
     write_duration(c->duration_us, out);
     if (c->tokens >= 0)
         buf_addf(out, ", %lld tokens", (long long)c->tokens);

@@ -49,6 +49,8 @@ const char *recorded_body_lack(const struct recorded_body *body, struct arena *m
     case RECORDED_REDACTED:
         return "contain redacted secrets";
     case RECORDED_CUT:
+        if (body->length < 0)
+            return "were cut: they are more than audit_body keeps";
         return arena_printf(mem, "were cut: %lld bytes are more than the server's audit_body keeps",
                             (long long)body->length)
             .p;

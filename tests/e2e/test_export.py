@@ -222,7 +222,7 @@ def test_md__reads_like_a_transcript(world):
     assert reply.header('content-type') == 'text/markdown; charset=utf-8'
     text = reply.body.decode()
     assert text.startswith(f'# Session `{session["session_id"]}`\n\n- **Who:** `local`\n- **Client:** `Éditeur` `1.2`\n')
-    assert '- **Servers:** `srv`\n- **Calls:** 8, 11 tokens\n' in text
+    assert '- **Servers:** `srv`\n- **Calls that ran:** 8, 11 tokens\n' in text
     assert '\n## 1. `srv` `echo`\n' in text and '· **ok**' in text and '\n```json\n{\n  "text": "plain"\n}\n```\n' in text
     assert '**the tool reported an error**' in text and 'Error -32602: `no such thing`' in text
     assert 'The bytes of the result were cut: ' in text and '> `=it broke`' in text

@@ -41,10 +41,12 @@ static struct recorded_call call_of(const char *tool, const char *result)
     };
 }
 
+static struct str context;
+
 static void export_one(const struct export_format *format, const struct export_key *key,
                        const struct recorded_call *call, struct buf *out)
 {
-    struct export_session s = {.row = &row};
+    struct export_session s = {.row = &row, .context = context};
     struct export_writer w;
 
     buf_init(out, 1 << 20);
@@ -84,7 +86,8 @@ TEST(test_csv__takes_no_cell_for_a_formula)
     cell_is("  =x", "\"'  =x\"");
     cell_is("\xc2\xa0=x", "\"'\xc2\xa0=x\"");
     cell_is("＝x", "\"'＝x\"");
-    cell_is("\x01=x", "\"'\x01=x\"");
+    cell_is("\x01=x", "\"'\xef\xbf\xbd=x\"");
+    cell_is("a\x1b[31m\x7f\xc2\x9b", "\"a\xef\xbf\xbd[31m\xef\xbf\xbd\xef\xbf\xbd\"");
     cell_is("a=b", "\"a=b\"");
     cell_is("say \"x\",\r\ny", "\"say \"\"x\"\",\r\ny\"");
     cell_is("", "");
@@ -199,5 +202,49 @@ TEST(test_md__shows_what_a_peer_sent_as_text)
     assert_true(contains(&out, "````\n```\n<script>\n````\n"));
     assert_true(contains(&out, "*Image, ``image/`p``, 6 bytes*"));
     assert_true(contains(&out, "> `@octocat<U+000A><U+000A># big`\n"));
+    assert_true(contains(&out, " · **ok**, 1.5 ms\n"));
     buf_release(&out);
+}
+
+TEST(test_md__shows_an_outcome_that_it_does_not_know)
+{
+    struct recorded_call call = call_of("t", "{}");
+    struct buf out;
+
+    call.outcome = STR("denied**");
+    export_one(&export_md, NULL, &call, &out);
+    assert_true(contains(&out, " · `denied**`, "));
+    assert_false(contains(&out, "**ok**"));
+    buf_release(&out);
+}
+
+TEST(test_md__says_that_a_body_of_unknown_length_was_cut)
+{
+    struct recorded_call call = call_of("t", "{}");
+    struct buf out;
+
+    call.result.state = RECORDED_CUT;
+    call.result.length = -1;
+    export_one(&export_md, NULL, &call, &out);
+    assert_true(contains(&out, "result were cut: they are more than audit_body keeps.*\n"));
+    buf_release(&out);
+}
+
+TEST(test_md__has_no_secrets_of_the_context_document)
+{
+    struct str secret = STR("ghp_A1b2C3d4E5f6A1b2C3d4E5f6A1b2C3d4E5f6");
+    struct recorded_call call = call_of("t", "{}");
+    struct arena *mem = arena_new(SIZE_MAX / 4);
+    struct buf out;
+
+    context = arena_printf(mem, "{\"goal\":\"all\",\"github\":\"%.*s\"}", STR_ARG(secret));
+    export_one(&export_md, NULL, &call, &out);
+    assert_true(contains(&out, "\"goal\": \"all\""));
+    assert_false(contains(&out, secret.p));
+    buf_release(&out);
+    export_one(&export_jsonl, NULL, &call, &out); /* an import has the document as it is */
+    assert_true(contains(&out, secret.p));
+    buf_release(&out);
+    context = STR_NONE;
+    arena_free(mem);
 }

@@ -58,6 +58,9 @@ TEST(test_md_block__has_a_fence_that_the_text_does_not_have)
     md_block(&out, STR("a\tb\n"), "json");
     assert_string_equal(out.p, "```json\na\tb\n```\n");
     buf_reset(&out);
+    md_block(&out, STR("a\r\n\r\r\nb\r"), NULL); /* of Windows */
+    assert_string_equal(out.p, "```\na\n<U+000D>\nb<U+000D>\n```\n");
+    buf_reset(&out);
     md_block(&out, STR("a\r```\rb"), NULL); /* a carriage return ends a line, too */
     assert_string_equal(out.p, "````\na<U+000D>```<U+000D>b\n````\n");
     buf_release(&out);
