@@ -104,11 +104,13 @@ static bool role_of_key(struct sharing_call *c, struct store *store, struct str 
 static bool check_maker(struct sharing_call *c, struct store *store, struct error *err)
 {
     struct str id = c->found->made_by, kind = str_split(&id, ':');
-    bool is_owner = str_eq(c->found->made_by, c->row->owner);
+    bool is_owner = str_eq(c->found->made_by, c->row->owner),
+         is_over = c->found->ended_ms ||
+                   (c->found->expires_ms && c->found->expires_ms <= clock_life_ms());
     int role = ROLE_ADMIN; /* whoever runs Holdfast */
 
-    if (c->found->grantee.p && !hands_over(c))
-        return true;
+    if (is_over || (c->found->grantee.p && !hands_over(c)))
+        return true; /* the join refuses the former in other words */
     if ((str_eq(kind, STR("user")) && !role_of_user(c, store, id, &role, err)) ||
         (str_eq(kind, STR("key")) && !role_of_key(c, store, id, &role, err)))
         return false;
@@ -170,6 +172,12 @@ static bool is_refusal(struct sharing_call *c, const char **ret_why)
                           "was meant for you, tell the person who made it that somebody else has "
                           "used it.");
     case VERDICT_STALE:
+        if (str_eq(c->found->end_reason, STR("handed_over"))) {
+            *ret_why = "handed over since then";
+            return !error_set(&c->err, ERR_DENIED,
+                              "The session has another owner now, so this code has ended. Ask that "
+                              "owner for a new one.");
+        }
         *ret_why = c->found->ended_ms ? "revoked" : "expired";
         return !error_set(&c->err, ERR_DENIED, "This code %s. Ask for a new one.",
                           c->found->ended_ms ? "was revoked" : "has expired");

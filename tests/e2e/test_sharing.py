@@ -235,6 +235,14 @@ def test_sharing__handing_over_moves_the_session_and_the_former_owner_loses_it(w
     assert [counted(bob), counted(ann)] == [1, 1]
 
 
+def test_sharing__of_two_codes_that_hand_over_one_does(world):
+    session = world.session('ann')
+    codes = [world.share('ann', session, may='hand_over')['code'] for _ in range(2)]
+    assert world.rest('bob').post('/sessions/join', {'code': codes[0]}).status == 200
+    late = refused(world.rest('eve').post('/sessions/join', {'code': codes[1]}), 403, 'denied')
+    assert 'another owner now' in late.json()['detail']
+
+
 def test_sharing__an_administrator_shares_any_session_of_the_tenant_and_no_other(world):
     session = world.session('ann')
     assert world.share('root', session, grantee={'client': 'bob'})['status'] == 'live'
