@@ -83,6 +83,17 @@ static enum session_denied why_over(const struct binding_row *b)
     return b->end_reason.p ? DENIED_REVOKED : DENIED_EXPIRED;
 }
 
+/* A session that was handed over to the caller, perhaps in another client, goes on in this one. */
+static bool read_handed_over(struct session_query *q, struct store *store, struct error *err)
+{
+    if (!store_session_by_id(store, q->who, q->binding_row->session_id, q->mem, &q->session_row,
+                             err))
+        return false;
+    if (q->session_row)
+        q->denied = NOT_DENIED;
+    return true;
+}
+
 static bool read_binding(struct session_query *q, struct store *store, struct error *err)
 {
     const struct principal wide = {.tenant = q->who->tenant, .tenant_wide = true};
@@ -93,13 +104,10 @@ static bool read_binding(struct session_query *q, struct store *store, struct er
     q->binding_row = b;
     if (!b)
         return true;
-    if (!b->is_live)
-        q->denied = why_over(b);
-    else if (b->may < SHARE_USE)
-        q->denied = DENIED_READ_ONLY;
-    else
+    if (b->is_live && b->may >= SHARE_USE)
         return store_session_by_id(store, &wide, b->session_id, q->mem, &q->session_row, err);
-    return true;
+    q->denied = b->is_live ? DENIED_READ_ONLY : why_over(b);
+    return q->denied != DENIED_HANDED_OVER || read_handed_over(q, store, err);
 }
 
 static bool read_by_key(struct session_query *q, struct store *store, struct error *err)

@@ -235,6 +235,21 @@ def test_sharing__handing_over_moves_the_session_and_the_former_owner_loses_it(w
     assert [counted(bob), counted(ann)] == [1, 1]
 
 
+@pytest.mark.parametrize('era', ['legacy', 'modern'])
+def test_sharing__the_other_clients_of_the_new_owner_go_on_in_the_session(world, era):
+    session = world.session('ann')
+    one, two, ann = world.client('bob', era, 'one'), world.client('bob', era, 'two'), world.client('ann', era)
+    joined(one, world.share('ann', session)['code'])
+    assert counted(one) == 1
+    joined(two, world.share('ann', session, may='hand_over')['code'])
+    assert [counted(two), counted(one)] == [2, 3]
+    joined(ann, world.share('bob', session, may='hand_over')['code'])
+    assert counted(ann) == 4
+    for client in (one, two):
+        says(client.call('up__counter'), 'handed over to somebody else')
+        assert counted(client) != 5, 'a session of his own'
+
+
 def test_sharing__of_two_codes_that_hand_over_one_does(world):
     session = world.session('ann')
     codes = [world.share('ann', session, may='hand_over')['code'] for _ in range(2)]
