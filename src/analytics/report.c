@@ -33,6 +33,12 @@ struct report_group {
     size_t n, cap;
 };
 
+static const char *way_out(enum rollup_step step)
+{
+    return step == STEP_1D ? "ask for a shorter time"
+                           : "ask for a shorter time or for larger buckets";
+}
+
 static int64_t floor_to(int64_t n, int64_t step)
 {
     return n - n % step;
@@ -55,9 +61,8 @@ bool report_init(struct report *r, enum report_by by, enum rollup_step step, int
                          report_step_names[step + 1]);
     if ((until - since) / length > REPORT_BUCKETS_MAX)
         return error_set(err, ERR_BAD_INPUT,
-                         "these are %lld buckets, and an answer has at most %d; ask for a shorter "
-                         "time or for larger buckets",
-                         (long long)((until - since) / length), REPORT_BUCKETS_MAX);
+                         "these are %lld buckets, and an answer has at most %d; %s",
+                         (long long)((until - since) / length), REPORT_BUCKETS_MAX, way_out(step));
     *r = (struct report){.by = by, .step = step, .since = since, .until = until, .mem = mem};
     r->limit = REPORT_GROUPS;
     r->max_bytes = REPORT_BYTES_MAX;
@@ -200,9 +205,8 @@ bool report_add(struct report *r, const struct rollup_row *rows, size_t n, struc
         add_row(r, &rows[i]);
         if (r->bytes > r->max_bytes)
             return error_set(err, ERR_BAD_INPUT,
-                             "this time has too many different %ss to count in buckets of %s; ask "
-                             "for a shorter time or for larger buckets",
-                             report_by_names[r->by], report_step_names[r->step]);
+                             "this time has too many different %ss to count in buckets of %s; %s",
+                             report_by_names[r->by], report_step_names[r->step], way_out(r->step));
     }
     if (n) {
         r->next.since = r->next.after_span = rows[n - 1].span;
