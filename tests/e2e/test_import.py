@@ -209,6 +209,21 @@ def test_key__can_be_asked_for(small):
     says(api, data, 'takes the whole public key', key='12')
 
 
+def test_limit_of_sessions__holds_for_imported_ones_that_can_be_used(rest):
+    api = rest(settings={'session': {'limits': {'max_per_tenant': 2}}})
+    live = api.create()['session_id']
+    data = fetch(api, live).body
+    first = send(api, data).json()
+    refused(send(api, data, 429, again=1), 429, 'session_limit')
+    assert not send(api, data, 200).json()['is_new']
+    assert api.delete(f'/sessions/{live}').status == 200
+    over = fetch(api, live).body
+    assert send(api, data, again=1).json()['status'] == 'active'
+    assert send(api, over).json()['status'] == 'terminated'  # counts for nothing
+    assert api.delete(f"/sessions/{first['session_id']}").status == 200
+    send(api, data, again=1)
+
+
 def test_members__import_for_themselves(rest):
     api = rest(settings={'auth': 'required'})
     member, other, auditor = (key_for(api, '--role', role) for role in ('member', 'member', 'auditor'))

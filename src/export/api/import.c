@@ -30,7 +30,7 @@
 #define SERVER_NAME_MAX 64
 #define BATCH_BYTES ((size_t)1 << 20)
 
-static void importing_free(struct importing *i)
+void import_free(struct importing *i)
 {
     struct api_services *sv = i->call->sv;
 
@@ -50,7 +50,7 @@ void import_refuse(struct importing *i, const struct error *err)
     const struct error why = *err;
     struct api_call *c = i->call;
 
-    importing_free(i);
+    import_free(i);
     api_refuse(c, why.code, "%s", why.text);
 }
 
@@ -109,7 +109,7 @@ void import_reply(struct importing *i, const struct session_row *row)
     struct str headers = arena_printf(c->mem, "Location: /api/v1/sessions/%.*s\r\n",
                                       STR_ARG(api_in_path(c, row->handle)));
     buf_release(&out);
-    importing_free(i);
+    import_free(i);
     api_reply(c, is_new ? 201 : 200, is_new ? headers : STR_NONE, text);
 }
 
@@ -382,7 +382,7 @@ static void reply_piece(struct importing *i)
 {
     struct api_call *c = i->call;
 
-    importing_free(i);
+    import_free(i);
     api_reply(c, 202, STR_NONE, STR_NONE);
 }
 

@@ -53,7 +53,9 @@ struct importing {
     struct str busy; /* key in the registry; absent: not taken */
 };
 
-/* import.c: these answer the request and free the import.  `err` may be that of a job in `i`. */
+/* import.c.  For a caller that answers the request itself. */
+void import_free(struct importing *i);
+/* These answer the request and free the import.  `err` may be that of a job in `i`. */
 void import_refuse(struct importing *i, const struct error *err);
 void import_fail(struct importing *i, enum err_code code, const char *text);
 /* `row` is the session that was made, or i->before. */

@@ -77,6 +77,7 @@ static void fill_row(struct importing *i)
         .status = SESSION_ACTIVE,
         .origin = ORIGIN_REST,
         .initialized = a->initialized,
+        .counted = a->status == SESSION_ACTIVE, /* that one can be used */
         .carrier = STR("import"),
         .core_session_id = a->core_session_id,
         .connection_metadata = a->connection_metadata,
@@ -112,6 +113,15 @@ static void fill_event(struct importing *i)
     memcpy(i->event.stored_sha, i->event.body_sha, sizeof(i->event.stored_sha));
 }
 
+static void refuse_limit(struct importing *i)
+{
+    struct api_call *c = i->call;
+
+    import_free(i);
+    c->reg.result = REGISTRY_LIMIT;
+    api_refuse_result(c);
+}
+
 static void on_created(struct write_job *job)
 {
     struct importing *i = container_of(job, struct importing, write);
@@ -121,6 +131,8 @@ static void on_created(struct write_job *job)
     if (!job->ok && job->ops[0].verdict == VERDICT_DUPLICATE) {
         import_fail(i, ERR_CONFLICT,
                     "this file was imported a moment ago; see `holdfast sessions list`");
+    } else if (!job->ok && job->ops[0].verdict == VERDICT_LIMIT) {
+        refuse_limit(i);
     } else if (!job->ok) {
         import_refuse(i, &job->err);
     } else {
@@ -137,8 +149,10 @@ static size_t fill_ops(struct importing *i, struct store_op *ops)
     const struct principal *who = &i->call->who;
     size_t n;
 
-    i->plan = (struct session_plan){
-        .who = who, .creates = &i->row, .home = i->call->sv->sessions, .max_counted = -1};
+    i->plan = (struct session_plan){.who = who,
+                                    .creates = &i->row,
+                                    .home = i->call->sv->sessions,
+                                    .max_counted = api_max_sessions(i->call)};
     n = session_plan_ops(&i->plan, i->mem, ops);
     if (i->about.context.p) {
         i->context = (struct context_row){.id = i->row.context_id,
