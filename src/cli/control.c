@@ -283,7 +283,7 @@ void control_set_key(struct control *c, const char *key)
     c->key = key;
 }
 
-/* A request's head and body. */
+/* A request's head and body, which may have bytes of any kind. */
 static struct str request_of(const struct control *c, const struct control_request *r,
                              struct arena *mem)
 {
@@ -296,10 +296,16 @@ static struct str request_of(const struct control *c, const struct control_reque
                                                           r->type ? r->type : "application/json")
                                            : STR("");
 
-    return arena_printf(
-        mem, "%s %.*s HTTP/1.1\r\nHost: %s\r\n%.*s%.*s%.*s%.*sConnection: close\r\n\r\n%.*s",
-        r->method, STR_ARG(r->path), c->host, STR_ARG(key), STR_ARG(r->headers), STR_ARG(type),
-        STR_ARG(length), STR_ARG(r->body));
+    struct str head = arena_printf(
+        mem, "%s %.*s HTTP/1.1\r\nHost: %s\r\n%.*s%.*s%.*s%.*sConnection: close\r\n\r\n", r->method,
+        STR_ARG(r->path), c->host, STR_ARG(key), STR_ARG(r->headers), STR_ARG(type),
+        STR_ARG(length));
+    if (!r->body.n)
+        return head;
+    char *whole = arena_alloc(mem, head.n + r->body.n);
+    memcpy(whole, head.p, head.n);
+    memcpy(whole + head.n, r->body.p, r->body.n);
+    return str_n(whole, head.n + r->body.n);
 }
 
 bool control_get(void *c, struct str path, struct arena *mem, struct str *ret_body,

@@ -269,6 +269,16 @@ def test_command__imports_the_sessions_of_a_file(rest, elsewhere, tmp_path):
     assert 'cannot read' in command(str(tmp_path / 'none'), status=7).stderr
 
 
+def test_command__sends_a_file_of_any_bytes_as_it_is(rest, tmp_path):
+    api = rest()
+    file = tmp_path / 'file.jsonl'
+    for data, words in ((bytes(1000), 'line 1 is not a line of an exported session'), (b'{"a\0":1}\n', 'line 1 is not JSON'),
+                        (fetch(api, api.create()['session_id']).body + b'\0\n', 'line 3 comes after the end of the session')):
+        file.write_bytes(data)
+        done = run(api.holdfast, 'sessions', 'import', str(file))
+        assert done.returncode == 1 and words in done.stderr, done
+
+
 @pytest.fixture
 def signer(tmp_path):
     return Signer(str(tmp_path))
