@@ -383,6 +383,11 @@ static bool run_replay(struct sessions_cmd *c, struct error *err)
         return run_serve(c, err);
     if (cli_flag(c->cli, "--listen"))
         return error_set(err, ERR_USAGE, "--listen goes with --serve");
+    if (sessions_serve_is_file(str_of(c->cli->args[1])) && access(c->cli->args[1], F_OK) == 0)
+        return error_set(err, ERR_USAGE,
+                         "a file can be served with --serve; to send its calls again, import it "
+                         "with `holdfast sessions import %s` and replay that session",
+                         c->cli->args[1]);
     return find_session(c, &r.handle, err) && sessions_replay(&r, &c->status, err);
 }
 

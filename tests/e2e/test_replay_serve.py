@@ -243,12 +243,16 @@ def test_only__serves_the_chosen_tools_and_nothing_is_an_error(api):
     assert empty.returncode == 1 and 'no call of a tool, so there is nothing to serve' in empty.stderr, empty
 
 
-def test_flags_that_do_not_go_together__are_refused(api):
+def test_flags_that_do_not_go_together__are_refused(api, tmp_path):
     name = recorded(api, LOOKS[:1])['session_id']
     for flags, why in ((('--serve', '--against', 'shop'), '--serve sends no calls'), (('--serve', '--writes'), '--writes'),
                        (('--listen', '127.0.0.1:0'), '--listen goes with --serve')):
         done = run(api.holdfast, 'sessions', 'replay', name, *flags)
         assert done.returncode == 2 and why in done.stderr, done
+    file = str(tmp_path / 'recording.jsonl')
+    assert run(api.holdfast, 'sessions', 'export', name, '-o', file).returncode == 0
+    unserved = run(api.holdfast, 'sessions', 'replay', file, '--diff')
+    assert unserved.returncode == 2 and f'import it with `holdfast sessions import {file}`' in unserved.stderr, unserved
     beyond = run(api.holdfast, 'sessions', 'replay', name, '--serve', '--listen', '0.0.0.0:0')
     assert beyond.returncode != 0 and 'others can reach' in beyond.stderr, beyond
 
