@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py [--quick] [--against PROGRAM] [--save] [--only calls,text,bodies,single,eras,registry,seedload,noisy,docs,sessions,streams,start,find] [--sweep]:
+"""run.py [--quick] [--against PROGRAM] [--save] [--only PARTS] [--sweep]:
 what Holdfast costs, beside nginx and PostgreSQL, and how well find finds.
 
 Everything runs on this machine over loopback: one upstream (bench_upstream), one load (bench_load),
@@ -28,35 +28,14 @@ import time
 
 import documents
 import find
+import record
 import registry
 import watchers
-from subjects import (BUILD, TOP, Awake, Holdfast, Nginx, Report, Upstream, end_load, filesystem_of, load, private_kib, wait_idle, spread,
-                      start_load)
+from subjects import (BUILD, TOP, Awake, Holdfast, Nginx, Report, Upstream, end_load, filesystem_of, load, private_kib, spread, start_load,
+                      take_turns, wait_idle)
 
-PARTS = ('calls', 'text', 'bodies', 'single', 'eras', 'registry', 'seedload', 'noisy', 'docs', 'sessions', 'streams', 'watchers', 'start', 'find')
+PARTS = ('calls', 'text', 'bodies', 'single', 'eras', 'registry', 'seedload', 'noisy', 'docs', 'sessions', 'streams', 'watchers', 'record', 'start', 'find')
 MOST_STREAMS = 10000
-
-
-def joined(pieces):
-    """The pieces of one run as one: sums of what was counted, medians of what was timed."""
-    calls = sum(p['calls'] for p in pieces)
-    whole = {name: statistics.median(p[name] for p in pieces) for name in ('p50_us', 'p99_us')}
-    return {**whole, 'per_s': calls / sum(p['seconds'] for p in pieces), 'foreign': statistics.mean(p['foreign'] for p in pieces),
-            'cpu_us': sum(p['cpu_us'] * p['calls'] for p in pieces) / calls}
-
-
-def take_turns(runners, rounds, seconds):
-    """Runs of `seconds` of each, a second of each in turn; the order turns round each time.  `runners`: name → a run, given its length."""
-    runs = {name: [] for name in runners}
-    for turn in range(rounds):
-        pieces = {name: [] for name in runners}
-        for number in range(turn * seconds, (turn + 1) * seconds):
-            for name in runners if number % 2 == 0 else reversed(runners):
-                pieces[name].append(runners[name](seconds=1, warmup=0.3))
-                time.sleep(0.1)
-        for name, some in pieces.items():
-            runs[name].append(joined(some))
-    return runs
 
 
 def compare(report, title, subjects, upstream, rounds, note='', beside=(), seconds=1, **options):
@@ -278,6 +257,8 @@ def measure(args, report, folder, running):
         measure_sessions(report, folder, upstream, (1000, 10000) if quick else (10000, 100000))
     if 'streams' in args.only:
         measure_streams(report, folder, upstream, (1000,) if quick else (1000, MOST_STREAMS))
+    if 'record' in args.only:
+        record.measure(report, folder, upstream, rounds, 1 if quick else 3)
     if 'watchers' in args.only:
         watchers.measure(report, folder, upstream, 2000)
 

@@ -252,6 +252,28 @@ def load(subject, upstream, *beside, **options):
     return measured(load_command(subject, options), subject, *(() if subject is upstream else (upstream,)), *beside)
 
 
+def joined(pieces):
+    """The pieces of one run as one: sums of what was counted, medians of what was timed."""
+    calls = sum(p['calls'] for p in pieces)
+    whole = {name: statistics.median(p[name] for p in pieces) for name in ('p50_us', 'p99_us')}
+    return {**whole, 'per_s': calls / sum(p['seconds'] for p in pieces), 'foreign': statistics.mean(p['foreign'] for p in pieces),
+            'cpu_us': sum(p['cpu_us'] * p['calls'] for p in pieces) / calls}
+
+
+def take_turns(runners, rounds, seconds):
+    """Runs of `seconds` of each, a second of each in turn; the order turns round each time.  `runners`: name → a run, given its length."""
+    runs = {name: [] for name in runners}
+    for turn in range(rounds):
+        pieces = {name: [] for name in runners}
+        for number in range(turn * seconds, (turn + 1) * seconds):
+            for name in runners if number % 2 == 0 else reversed(runners):
+                pieces[name].append(runners[name](seconds=1, warmup=0.3))
+                time.sleep(0.1)
+        for name, some in pieces.items():
+            runs[name].append(joined(some))
+    return runs
+
+
 class Awake:
     """Keeps every processor awake: a loop on each that runs only when nothing else wants to (SCHED_IDLE).  The processors of a
     virtual machine are lent to others while they rest, and come back with cold caches; here they never rest."""
