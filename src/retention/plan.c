@@ -163,31 +163,37 @@ bool plan_is_open(const struct plan *p, const struct event_row *e)
     return e->kind == EVENT_INTENT && is_open(p, e->id);
 }
 
-/* An anchor without its body would prove nothing; it goes whole. */
-static bool may_lose_body(struct plan *p, const struct event_row *e)
+static bool may_lose_body(struct plan *p, const struct slice *sl, const struct event_row *e)
 {
-    return e->body.p && e->kind != EVENT_ANCHOR && !plan_is_open(p, e) &&
+    return e->body.p && e->id <= sl->last_id && !plan_is_open(p, e) &&
            !rules_hold_event(p->rules, e);
+}
+
+static enum fate fate_of_body(struct plan *p, const struct event_row *e, struct removal *r)
+{
+    struct rule *rule = rules_of(p->rules, e->tenant);
+    bool by_age = e->at_ms < rule->bodies_before_ms;
+    bool by_size = rule->more_bodies > 0 && e->at_ms < rule->bodies_until_ms;
+
+    if (e->kind == EVENT_ANCHOR && by_size)
+        rules_leave_to_events(p->rules, rule, (int64_t)e->body.n);
+    /* An anchor without its body would prove nothing; it goes whole. */
+    if (e->kind == EVENT_ANCHOR || (!by_age && !by_size))
+        return FATE_STAYS;
+    const struct tally_row t = {.kind = by_age ? TALLY_BODIES_BY_AGE : TALLY_BODIES_BY_SIZE,
+                                .tenant = e->tenant,
+                                .events = 1,
+                                .body_bytes = (int64_t)e->body.n};
+    rule->more_bodies -= t.body_bytes;
+    removal_tally(r, &t);
+    return FATE_LOSES_BODY;
 }
 
 static void plan_bodies(struct plan *p, struct slice *sl, struct removal *r)
 {
-    for (size_t i = 0; i < sl->n; i++) {
-        const struct event_row *e = &sl->events[i];
-        if (!e->tenant.n || e->id > sl->last_id || !may_lose_body(p, e))
-            continue;
-        struct rule *rule = rules_of(p->rules, e->tenant);
-        bool by_age = e->at_ms < rule->bodies_before_ms;
-        if (!by_age && (rule->more_bodies <= 0 || e->at_ms >= rule->bodies_until_ms))
-            continue;
-        const struct tally_row t = {.kind = by_age ? TALLY_BODIES_BY_AGE : TALLY_BODIES_BY_SIZE,
-                                    .tenant = e->tenant,
-                                    .events = 1,
-                                    .body_bytes = (int64_t)e->body.n};
-        sl->fates[i] = FATE_LOSES_BODY;
-        rule->more_bodies -= t.body_bytes;
-        removal_tally(r, &t);
-    }
+    for (size_t i = 0; i < sl->n; i++)
+        if (sl->events[i].tenant.n && may_lose_body(p, sl, &sl->events[i]))
+            sl->fates[i] = fate_of_body(p, &sl->events[i], r);
 }
 
 /* One page: of segments with bodies, or of all. */

@@ -169,6 +169,14 @@ static void measure(struct rules *r, const struct size_row *rows, size_t n)
     r->events_before_ms = later(r->events_before_ms, rule->events_until_ms);
 }
 
+void rules_leave_to_events(struct rules *r, struct rule *rule, int64_t bytes)
+{
+    rule->more_bodies -= bytes;
+    rule->more_events = later(rule->more_events, 0) + bytes;
+    rule->events_until_ms = later(rule->events_until_ms, rule->bodies_until_ms);
+    r->events_before_ms = later(r->events_before_ms, rule->events_until_ms);
+}
+
 void rules_measure(struct rules *r, const struct size_row *rows, size_t n)
 {
     for (size_t i = 0, end; i < n; i = end) {

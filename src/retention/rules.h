@@ -29,6 +29,8 @@ void rules_hold(struct rules *r, const struct held_row *rows, size_t n);
 struct rule *rules_of(struct rules *r, struct str tenant);
 /* What is stored, by tenant and day, in this order: what exceeds max_size has to go. */
 void rules_measure(struct rules *r, const struct size_row *rows, size_t n);
+/* So many bytes that were to go as bodies go with their events. */
+void rules_leave_to_events(struct rules *r, struct rule *rule, int64_t bytes);
 bool rules_hold_event(const struct rules *r, const struct event_row *e);
 /* The latest time that the rule of any tenant names; 0: nothing is removed. */
 int64_t rules_events_before(const struct rules *r);

@@ -297,6 +297,7 @@ TEST(test_plan__a_tampered_event_stays_as_evidence)
     audit_db_close(&db);
 }
 
+#define ALL_SIZE_RULES "{\"holdfast\":{\"audit\":{\"max_size\":\"1MiB\"}}}"
 #define SIZE_RULES "{\"holdfast\":{\"tenants\":{\"default\":{\"audit\":{\"max_size\":\"1MiB\"}}}}}"
 
 /* Events and bodies of a tenant. */
@@ -370,6 +371,28 @@ TEST(test_plan__events_go_when_bodies_are_not_enough)
     assert_true(left.event_bytes + 1000 > 1 << 20);
     assert_int_equal(size_of(&db, "acme").bodies, 60);
     assert_int_equal(proven(&db).removed, gone);
+    audit_db_close(&db);
+}
+
+TEST(test_plan__anchors_go_whole_for_their_size)
+{
+    struct audit_db db;
+    audit_db_open(&db, false);
+    call(&db, "default", T0);
+    for (int i = 0; i < 8000; i++) {
+        audit_db_anchor(&db);
+        buf_reset(&db.anchor_lines);
+    }
+    fold(&db);
+    struct size_row before = size_of(&db, "_system");
+    assert_true(before.body_bytes > before.event_bytes);
+    assert_true(before.event_bytes + before.body_bytes > 5 << 18);
+    assert_true(run_by(&db, ALL_SIZE_RULES, INT64_C(4000000000000)) > 0);
+    struct size_row left = size_of(&db, "_system");
+    assert_true(left.event_bytes + left.body_bytes <= 1 << 20);
+    assert_true(left.event_bytes + left.body_bytes + 2000 > 1 << 20);
+    assert_int_equal(left.bodies, left.events);
+    proven(&db);
     audit_db_close(&db);
 }
 
