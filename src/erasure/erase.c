@@ -165,6 +165,7 @@ static void on_walked(struct write_job *job)
     }
     if (!go_on(e, job->ok, &job->err))
         return;
+    e->damaged = (e->page.move.from ? e->damaged : 0) + e->page.damaged;
     e->job.next_id = e->page.move.to;
     e->job.bodies += e->page.move.bodies;
     e->job.body_bytes += e->page.move.body_bytes;
@@ -412,17 +413,25 @@ static void on_done(struct write_job *job)
     if (!go_on(e, job->ok, &job->err))
         return;
     log_info("a person was erased", LS("user", e->job.user_id), LI("bodies", e->job.bodies),
-             LI("sessions", e->job.sessions), LI("held", e->job.held));
+             LI("sessions", e->job.sessions), LI("held", e->job.held),
+             LI("damaged_segments", e->damaged));
     drop_job(e);
     loop_timer_start(e->timer, 0, LOOK_MS);
 }
 
 /* A clause of the event of the end. */
-static const char *what_stays(struct erasures *e)
+static struct str what_stays(struct erasures *e)
 {
-    if (!e->is_counted || !e->sealed)
-        return "";
-    return arena_printf(e->job_mem, ", %" PRId64 " sealed events have the name", e->sealed).p;
+    struct str text = STR("");
+
+    if (e->is_counted && e->sealed)
+        text = arena_printf(e->job_mem, ", %" PRId64 " sealed events have the name", e->sealed);
+    if (e->damaged)
+        text = arena_printf(e->job_mem,
+                            "%.*s, %zu damaged segments of events were left as evidence (see "
+                            "`holdfast audit verify`)",
+                            STR_ARG(text), e->damaged);
+    return text;
 }
 
 static bool run_reread(struct read_job *job, struct store *store)
@@ -452,6 +461,7 @@ static void on_reread(struct read_job *job)
     if (!go_on(e, job->ok, &job->err))
         return;
     e->job.held = e->left->held;
+    struct str stays = what_stays(e);
     e->event = (struct event_row){
         .tenant = row->tenant,
         .at_ms = clock_wall_ms(),
@@ -459,12 +469,12 @@ static void on_reread(struct read_job *job)
         .owner = arena_printf(e->job_mem, "user:%.*s", STR_ARG(row->user_id)),
         .method = STR("user/erased"),
         .outcome = STR("ok"),
-        .error = arena_printf(e->job_mem,
-                              "by %.*s: %" PRId64 " bodies (%" PRId64 " bytes) and %" PRId64
-                              " sessions were removed, %" PRId64 " held sessions were left%s%s%.*s",
-                              STR_ARG(row->made_by), row->bodies, row->body_bytes, row->sessions,
-                              row->held, what_stays(e), row->reason.n ? "; reason: " : "",
-                              STR_ARG(row->reason)),
+        .error = arena_printf(
+            e->job_mem,
+            "by %.*s: %" PRId64 " bodies (%" PRId64 " bytes) and %" PRId64
+            " sessions were removed, %" PRId64 " held sessions were left%.*s%s%.*s",
+            STR_ARG(row->made_by), row->bodies, row->body_bytes, row->sessions, row->held,
+            STR_ARG(stays), row->reason.n ? "; reason: " : "", STR_ARG(row->reason)),
         .body_len = -1,
     };
     e->ops[0] = op_erasure_done(&e->job);
@@ -523,6 +533,7 @@ static void take(struct erasures *e, const struct erasure_row *row)
     e->phase = row->names.p ? ERASURE_ENDS_SESSIONS : ERASURE_CLEANS;
     e->found = row->next_id != 0; /* the beginning of that walk is not known */
     e->open = e->is_counted = false;
+    e->damaged = 0;
     e->sealed = e->sealed_next = 0;
     e->tries = 0;
 }

@@ -25,9 +25,10 @@ enum erasure_phase {
 struct erasure_page {
     struct removal removal;
     struct erasure_move move;
-    bool is_end;   /* no segment is left */
-    bool is_found; /* something of the person was there, or could not be removed yet */
-    bool is_open;  /* at the beginning of a walk: a call of the person is under way */
+    bool is_end;    /* no segment is left */
+    bool is_found;  /* something of the person was there, or could not be removed yet */
+    bool is_open;   /* at the beginning of a walk: a call of the person is under way */
+    size_t damaged; /* segments that cannot be read, of whichever person */
 };
 
 struct erasures {
@@ -46,6 +47,7 @@ struct erasures {
     enum erasure_phase phase;
     struct erasure_page page;
     bool found, open; /* in this walk */
+    size_t damaged;   /* in this walk */
     struct session_row *sessions;
     size_t n_sessions, at_session;
     size_t at_folder;

@@ -97,6 +97,10 @@ static void take_bodies(struct erasures *e, const struct person *p,
     int64_t writer = segment->id >> EVENT_WRITER_SHIFT, folded = folded_upto(p, writer);
     bool any = false;
 
+    if (!segment_is_sound(segment, events)) {
+        page->damaged++;
+        return;
+    }
     for (size_t i = 0; i < segment->n; i++) {
         const struct event_row *x = &events[i];
         if (!x->body.p || !str_eq(x->tenant, e->job.tenant) || !is_owner(p, x->owner) ||

@@ -191,9 +191,13 @@ static enum fate fate_of_body(struct plan *p, const struct event_row *e, struct 
 
 static void plan_bodies(struct plan *p, struct slice *sl, struct removal *r)
 {
-    for (size_t i = 0; i < sl->n; i++)
-        if (sl->events[i].tenant.n && may_lose_body(p, sl, &sl->events[i]))
-            sl->fates[i] = fate_of_body(p, &sl->events[i], r);
+    for (size_t i = 0, first = 0; i < sl->n_segments; first += sl->segments[i++].n) {
+        if (!segment_is_sound(&sl->segments[i], sl->events + first))
+            continue;
+        for (size_t k = first; k < first + sl->segments[i].n; k++)
+            if (may_lose_body(p, sl, &sl->events[k]))
+                sl->fates[k] = fate_of_body(p, &sl->events[k], r);
+    }
 }
 
 /* One page: of segments with bodies, or of all. */

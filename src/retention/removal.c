@@ -40,6 +40,15 @@ struct event_row *segment_events(const struct segment_row *segment, struct arena
     return events;
 }
 
+/* The verification names the event. */
+bool segment_is_sound(const struct segment_row *segment, const struct event_row *events)
+{
+    for (size_t i = 0; i < segment->n; i++)
+        if (!events[i].tenant.n)
+            return false;
+    return segment->n > 0;
+}
+
 void removal_tally(struct removal *r, const struct tally_row *add)
 {
     size_t i = 0;
@@ -148,9 +157,8 @@ void removal_segment(struct removal *r, const struct segment_row *segment,
 {
     bool changes = false;
 
-    for (size_t i = 0; i < segment->n; i++)
-        if (!events[i].tenant.n) /* unreadable, and evidence: the verification names it */
-            return;
+    if (!segment_is_sound(segment, events))
+        return;
     for (size_t i = 0; i < segment->n; i++)
         if (fate_of(&events[i], fates[i]) != FATE_STAYS) {
             changes = true;

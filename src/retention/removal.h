@@ -39,7 +39,9 @@ struct removal {
 void removal_init(struct removal *r, struct arena *mem, int64_t version);
 /* The events of a segment, in `mem`; an event with an unreadable record has no tenant. */
 struct event_row *segment_events(const struct segment_row *segment, struct arena *mem);
-/* Writes the segment anew; nothing if every fate is FATE_STAYS, or if an event cannot be read.
+/* False: some of it cannot be read.  Such a segment is evidence, so nothing of it is removed. */
+bool segment_is_sound(const struct segment_row *segment, const struct event_row *events);
+/* Writes the segment anew; nothing if every fate is FATE_STAYS, or if it is not sound.
  * `segment` was read with its bodies. */
 void removal_segment(struct removal *r, const struct segment_row *segment,
                      const struct event_row *events, const enum fate *fates);

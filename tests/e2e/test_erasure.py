@@ -117,6 +117,27 @@ def test_erase__leaves_nothing_of_the_person_in_the_database(person):
     assert again.returncode != 0 and 'no such user' in again.stderr, again
 
 
+def damage(person):
+    """What the segments with a body of the person say of their lengths is wrong from now on."""
+    if person.url:
+        Cluster.sql(person.url, "UPDATE mcp.events SET bodies = bodies || 'x'::bytea WHERE length(bodies) > 0")
+        return
+    with contextlib.closing(sqlite3.connect(os.path.join(person.hf.data, 'holdfast.db'))) as db:
+        db.execute('UPDATE events SET bodies = zeroblob(length(bodies)) WHERE length(bodies) > 0')
+        db.commit()
+
+
+def test_erase__ends_and_says_so_if_a_part_of_the_record_is_damaged(person):
+    person.hf.stop()
+    damage(person)
+    person.hf.start()
+    done = person.erase()
+    assert done.returncode == 0 and 'erased: 0 bodies' in done.stderr, done
+    end, = [e for e in events(person.hf) if e.get('method') == 'user/erased']
+    assert 'damaged segments of events were left as evidence' in end['error'], end
+    assert run(person.hf, 'audit', 'verify', env=person.env).returncode == 8
+
+
 POINTS = ('sessions', 'walk', 'rows', 'clean', 'end') if harness.LONG else ('walk', 'clean')
 
 

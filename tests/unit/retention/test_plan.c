@@ -297,6 +297,7 @@ TEST(test_plan__a_tampered_event_stays_as_evidence)
     audit_db_close(&db);
 }
 
+#define BODY_RULES "{\"holdfast\":{\"audit\":{\"bodies\":\"2d\"}}}"
 #define ALL_SIZE_RULES "{\"holdfast\":{\"audit\":{\"max_size\":\"1MiB\"}}}"
 #define SIZE_RULES "{\"holdfast\":{\"tenants\":{\"default\":{\"audit\":{\"max_size\":\"1MiB\"}}}}}"
 
@@ -406,6 +407,29 @@ static void run_sql(struct audit_db *db, const char *sql)
         fail_msg("%s: %s", sql, message);
     assert_true(sqlite3_total_changes(raw) > 0);
     sqlite3_close(raw);
+}
+
+TEST(test_plan__a_damaged_segment_stays_and_no_event_tells_of_its_removal)
+{
+    struct audit_db db;
+    struct tally_row *rows = NULL;
+    size_t n = 0;
+    audit_db_open(&db, false);
+    notes(&db, "default", 60, STR("{}"));
+    fold(&db);
+    struct arena *mem = arena_new(1 << 20);
+    const struct segment_page all = {.upto = INT64_MAX, .with_bodies = true};
+    struct segment_row *segment = NULL;
+    must(store_segments(db.store, &all, 1, mem, &segment, &n, &must_err));
+    segment->bodies = arena_printf(mem, "%.*s}", STR_ARG(segment->bodies));
+    struct store_op op = op_segment_put(segment);
+    must(store_write(db.store, &op, 1, &must_err));
+    assert_int_equal(run_by(&db, BODY_RULES, T0 + 5 * DAY), 0);
+    must(store_tallies(db.store, TALLY_BODIES_BY_AGE, mem, &rows, &n, &must_err));
+    assert_int_equal(n, 0);
+    assert_int_equal(size_of(&db, "default").bodies, 60);
+    arena_free(mem);
+    audit_db_close(&db);
 }
 
 TEST(test_checkpoint__tampering_with_it_or_behind_it_is_found)
