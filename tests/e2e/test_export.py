@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+import keys
 from commands import run
 from exported import Export, split
 from harness import wait_for
@@ -133,6 +134,23 @@ def test_slow_reader__waits_for_itself_and_a_gone_one_ends_the_reading(rest):
         assert head.request('GET', f'/api/v1/sessions/{name}', {'Content-Type': None}).status == 200
     for _ in range(20):  # none of those that left holds a place
         assert fetch(api, name).status == 200
+
+
+def test_credential_that_is_revoked__ends_the_export(rest):
+    api = rest()
+    key = keys.create(api.holdfast, '--role', 'admin')
+    name = api.create()['session_id']
+    for _ in range(40):
+        assert api.post(f'/sessions/{name}/tools', [{'tool_name': 'a', 'result': 'x' * 7000}] * 100).status < 300
+    slow = api.holdfast.connection()
+    slow.send(slow.head_bytes('GET', f'/api/v1/sessions/{name}/export', {**key.headers, 'Content-Type': None}, b''))
+    assert slow.read_head()[0] == 200
+    keys.revoke(api.holdfast, key)
+    with pytest.raises((EOFError, ConnectionError)):  # it is cut off: the last line is not there
+        for _ in slow.chunks():
+            pass
+    for _ in range(20):
+        assert fetch(api, name, status=200).status == 200
 
 
 def cli(hf, *args, status=0, **options):

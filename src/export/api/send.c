@@ -5,9 +5,9 @@
  *   next page ]… → end
  *
  * One page is in memory at a time.  The next one is read when the client has taken the last, so a
- * slow reader waits for itself alone, and a client that leaves ends the reading.  Before the first
- * byte every failure is a refusal; later the stream is cut off, which every format shows by its
- * missing end. */
+ * slow reader waits for itself alone.  The reading ends when the client leaves or its credential is
+ * revoked.  Before the first byte every failure is a refusal; later the stream is cut off, which
+ * every format shows by its missing end. */
 #include "export/api/impl.h"
 
 #include "api/bodies.h"
@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "export/origin.h"
 #include "front/front.h"
+#include "identity/identity.h"
 #include "session/share_store/verbs.h"
 
 #include <stdlib.h>
@@ -37,14 +38,16 @@ struct sending {
     struct export_session session;
     struct export_writer writer;
     const struct export_format *format;
+    struct identity_watch credential;
     bool began;   /* the head of the answer is sent */
     bool reading; /* `read` is on the lane */
-    bool is_gone; /* the client has left; waits for `read` */
+    bool is_gone; /* the client has left, or its credential was revoked; waits for `read` */
 };
 
 static void sending_free(struct sending *s)
 {
     s->call->sv->exports--;
+    identity_unwatch(&s->credential);
     export_release(&s->writer);
     buf_release(&s->out);
     arena_free(s->mem);
@@ -197,6 +200,15 @@ static void on_abort(struct http_request *r)
         break_off(s);
 }
 
+static void on_revoked(struct identity_watch *w)
+{
+    struct sending *s = container_of(w, struct sending, credential);
+
+    s->is_gone = true;
+    if (!s->reading)
+        break_off(s);
+}
+
 static void on_drained(struct http_request *r)
 {
     struct sending *s = r->user;
@@ -210,6 +222,8 @@ static void begin_stream(struct sending *s)
     struct http_request *r = s->call->http;
 
     s->began = true;
+    s->credential.on_revoked = on_revoked;
+    identity_watch(s->call->sv->front->identity, &s->credential, &s->call->who);
     r->user = s;
     r->on_abort = on_abort;
     r->on_drained = on_drained;
