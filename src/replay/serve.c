@@ -36,7 +36,8 @@ bool served_take_room(struct replays *home, struct str tenant, struct served_roo
         return true;
     }
     return error_set(err, ERR_LIMIT,
-                     "%u recordings are served already (at most %d of a tenant and %d in all); end "
+                     "%u recordings are served already or being read (at most %d of a tenant and "
+                     "%d in all); end "
                      "one with DELETE",
                      of_tenant < SERVED_PER_TENANT ? n : of_tenant, SERVED_PER_TENANT,
                      SERVED_PER_NODE);
