@@ -88,19 +88,32 @@ static bool set_kinds(struct selection *s, const struct reading *r, struct error
     return true;
 }
 
-static bool set_list(struct selection *s, const struct reading *r, struct error *err)
+/* SELECTION_LISTS: none has this name. */
+static size_t list_named(struct str name)
 {
     size_t list = 0;
 
-    if (str_eq(r->name, STR("types")))
-        return set_kinds(s, r, err);
-    while (list < SELECTION_LISTS && !str_eq(r->name, names[list]))
+    while (list < SELECTION_LISTS && !str_eq(name, names[list]))
         list++;
+    return list;
+}
+
+static bool is_filter(struct str name, struct error *err)
+{
+    if (str_eq(name, STR("types")) || list_named(name) < SELECTION_LISTS)
+        return true;
+    return error_set(err, ERR_BAD_INPUT,
+                     "there is no filter \"%.*s\"; filters are types, session, server, tool "
+                     "and outcome",
+                     STR_ARG(str_cut(name, 64)));
+}
+
+static bool set_list(struct selection *s, const struct reading *r, struct error *err)
+{
+    size_t list = list_named(r->name);
+
     if (list == SELECTION_LISTS)
-        return error_set(err, ERR_BAD_INPUT,
-                         "there is no filter \"%.*s\"; filters are types, session, server, tool "
-                         "and outcome",
-                         STR_ARG(str_cut(r->name, 64)));
+        return set_kinds(s, r, err);
     for (size_t i = 0; list == SELECT_OUTCOME && i < r->n; i++)
         if (!is_outcome(r->items[i]))
             return refuse_outcome(r->items[i], r->mem, err);
@@ -115,7 +128,8 @@ bool selection_set(struct selection *s, struct str name, struct str value, struc
 {
     struct reading r = {.name = name, .n = 0, .mem = mem};
 
-    return add_text(&r, value.p ? value : STR(""), err) && set_list(s, &r, err);
+    return is_filter(name, err) && add_text(&r, value.p ? value : STR(""), err) &&
+           set_list(s, &r, err);
 }
 
 static bool read_value(struct reading *r, const struct js_doc *doc, const struct js_node *v,
@@ -142,7 +156,7 @@ bool selection_set_json(struct selection *s, struct str name, const struct js_do
 {
     struct reading r = {.name = name, .n = 0, .mem = mem};
 
-    return read_value(&r, doc, v, err) && set_list(s, &r, err);
+    return is_filter(name, err) && read_value(&r, doc, v, err) && set_list(s, &r, err);
 }
 
 bool selection_from_json(const struct js_doc *doc, const struct js_node *v, struct arena *mem,

@@ -110,6 +110,7 @@ def test_subscriptions__have_ids_filters_and_positions_of_their_own(hf, opened):
     (dump({'type': 'subscribe', 'id': 'x' * 65}).encode(), 'bad_input', '1 to 64 bytes'),
     (b'{"type":"subscribe","id":"a","types":"x"}', 'bad_input', 'types are intent'),
     (b'{"type":"subscribe","id":"a","kind":"x"}', 'bad_input', 'filters are types'),
+    (b'{"type":"subscribe","id":"a","bodies":true}', 'bad_input', 'filters are types'),
     (b'{"type":"subscribe","id":"a","after":7}', 'bad_input', 'after is a text'),
     (b'{"type":"subscribe","id":"a","after":"x"}', 'bad_input', 'no position'),
     (b'{"type":"subscribe","id":"a","after":"99.1"}', 'bad_input', 'another database'),
