@@ -14,7 +14,6 @@ struct sinks {
     struct sinks_config config;
     char *node;
     struct worker *files;
-    const struct config *current; /* for sinks that start again */
     struct sink *list[CONFIG_SINKS_MAX];
     size_t n;
     struct loop_timer *tick;
@@ -30,7 +29,7 @@ struct sink_meter {
 /* One sink; sink.c. */
 struct sink {
     struct sinks *home;
-    const struct sink_config *config; /* of home->current */
+    const struct sink_config *config; /* of the configuration that was applied last */
     struct str name;                  /* a copy */
     enum sink_state state;
     char why[sizeof(((struct error *)0)->text)];
