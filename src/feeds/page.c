@@ -5,6 +5,7 @@
 #include "audit/event_id.h"
 #include "base/clock.h"
 #include "feeds/store/verbs.h"
+#include "retention/store/verbs.h"
 
 #include <stdlib.h>
 
@@ -105,7 +106,7 @@ struct reading {
     unsigned room; /* rows that still fit */
     size_t cap;
     bool is_full;
-    bool has_read; /* events of at least one writer: the page moves the position */
+    bool has_read; /* one writer at least: the page moves the position */
     int64_t until_ms;
 };
 
@@ -143,19 +144,33 @@ static void add_rows(struct reading *r, struct event_row *rows, size_t n)
     r->room -= (unsigned)n;
 }
 
-/* The first event after `start` is not the next one: those between are gone. */
-static bool look_for_removed(struct reading *r, int64_t start, int64_t last, struct error *err)
+/* The checkpoints of retention say what was removed of each writer and tenant, also between events that
+ * stay.  They are read after the events, so none goes away unseen in between. */
+static bool look_for_removed(struct page *p, struct store *store, int64_t start, struct error *err)
 {
-    struct event_filter filter = {.kind = -1, .after = start, .before = last + 1};
-    struct event_row *rows = NULL;
+    struct str tenant = p->visibility->tenant;
+    struct removed_row *rows = NULL;
+    int64_t upto = p->removed_upto;
     size_t n = 0;
 
-    if (!r->page->is_first || !r->page->at.n)
-        return true;
-    if (!store_events_page(r->store, &filter, 1, r->page->mem, &rows, &n, err))
+    if (!store_removed(store, event_id_writer(start), p->mem, &rows, &n, err))
         return false;
-    r->page->removed |= n && rows[0].id != start + 1;
+    for (size_t i = 0; i < n; i++)
+        if ((!tenant.p || str_eq(rows[i].tenant, tenant)) && rows[i].last_id > start &&
+            rows[i].last_id > upto)
+            upto = rows[i].last_id;
+    p->removed |= upto > p->removed_upto;
+    p->removed_upto = upto;
     return true;
+}
+
+/* A reader of everything begins with what is stored: what was removed before it is no gap. */
+static bool skip_removed(struct page *p, struct store *store, struct error *err)
+{
+    bool ok = look_for_removed(p, store, 0, err);
+
+    p->removed = false;
+    return ok;
 }
 
 static bool refuse_foreign(struct error *err)
@@ -176,6 +191,7 @@ static bool is_ahead(const struct page *p, int64_t start, int64_t last)
 static bool read_writer(struct reading *r, const struct event_writer *w, struct error *err)
 {
     const struct page *p = r->page;
+    bool is_over = feed_writer_is_over(p->config, w);
     int64_t start = start_of(&p->at, w->number), last = 0, scanned = 0;
     struct event_row *rows = NULL;
     size_t n = 0;
@@ -186,11 +202,12 @@ static bool read_writer(struct reading *r, const struct event_writer *w, struct 
         return false;
     if (is_ahead(p, start, last))
         return refuse_foreign(err);
+    if ((last > start || is_over) && r->has_read && clock_mono_ms() > r->until_ms) {
+        r->is_full = true;
+        return true;
+    }
+    r->has_read = true;
     if (last > start) {
-        if (r->room == 0 || (r->has_read && clock_mono_ms() > r->until_ms)) {
-            r->is_full = true;
-            return true;
-        }
         struct event_filter filter = {.kind = -1,
                                       .after = start,
                                       .before = last + 1,
@@ -198,20 +215,20 @@ static bool read_writer(struct reading *r, const struct event_writer *w, struct 
                                       .ret_scanned = &scanned};
         selection_narrow(p->selection, &filter);
         visibility_narrow(p->visibility, &filter);
-        if (!look_for_removed(r, start, last, err) ||
-            !store_events_page(r->store, &filter, r->room, p->mem, &rows, &n, err))
+        if (!store_events_page(r->store, &filter, r->room, p->mem, &rows, &n, err))
             return false;
-        r->has_read = true;
         bool full = n == r->room || scanned;
         add_rows(r, rows, n);
         if (scanned)
             add_item(r, scanned, NULL, false);
         if (full) {
             r->is_full = true;
-            return true;
+            return look_for_removed(r->page, r->store, start, err);
         }
     }
-    add_item(r, last > start ? last : start, NULL, feed_writer_is_over(p->config, w));
+    if (!look_for_removed(r->page, r->store, start, err))
+        return false;
+    add_item(r, last > start ? last : start, NULL, is_over);
     return true;
 }
 
@@ -265,6 +282,8 @@ bool page_read(struct page *p, struct store *store, struct error *err)
     bool ok = list_writers(store, lowest ? lowest - 1 : 0, 0, p->mem, &r.writers, err);
     if (ok && is_foreign(&r))
         ok = refuse_foreign(err);
+    if (ok && !p->at.n)
+        ok = skip_removed(p, store, err);
     if (ok && !p->at.n && r.writers.n)
         add_item(&r, event_id_make(r.writers.rows[0].number, 0), NULL, false);
     if (ok)

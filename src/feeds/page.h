@@ -26,15 +26,17 @@ struct page {
     const struct visibility *visibility;
     bool with_bodies;
     bool finds_now; /* only sets `at` to the newest events */
-    bool is_first;  /* looks whether events after the position were removed */
     unsigned turn;  /* increases with each page */
     struct position at;
+    /* In and out: removed events up to this id are known to the reader, 0 at the beginning. */
+    int64_t removed_upto;
     /* Out; in mem. */
     struct arena *mem;
     struct page_item *items;
     size_t n;
     bool is_last; /* when the read began, no further event was committed */
-    bool removed;
+    bool
+        removed; /* retention removed unread events of the tenant, or of any, beyond removed_upto */
 };
 
 /* ERR_BAD_INPUT: the position is not one of this store.  Any other error is of the store. */

@@ -43,13 +43,13 @@ struct reader_work {
     struct feed_turn turn;
     enum reader_state state;
     struct position at;
-    bool knows_at;    /* false: from now on, and "now" is not known yet */
-    bool is_first;    /* of the pages since the reader waited */
-    bool has_started; /* started() was called */
-    bool was_live;    /* WAITING: nothing was missed since the reader was live */
-    bool has_resumed; /* reader_resume() was called inside of a callback */
-    bool has_taken;   /* since the last flush() */
-    unsigned depth;   /* of callbacks */
+    int64_t removed_upto; /* of struct page */
+    bool knows_at;        /* false: from now on, and "now" is not known yet */
+    bool has_started;     /* started() was called */
+    bool was_live;        /* WAITING: nothing was missed since the reader was live */
+    bool has_resumed;     /* reader_resume() was called inside of a callback */
+    bool has_taken;       /* since the last flush() */
+    unsigned depth;       /* of callbacks */
     unsigned turns;
     int64_t ended; /* the last item ended this writer; 0: no */
     struct fetch *fetch;
@@ -290,7 +290,7 @@ static void take_page(struct reader_work *w, const struct page *p)
     if (p->finds_now)
         w->at = p->at;
     w->knows_at = true;
-    w->is_first = false;
+    w->removed_upto = p->removed_upto;
     if (!tell(w, p, NULL))
         return;
     enter(w);
@@ -354,9 +354,9 @@ static void on_turn(struct feed_turn *t)
                             .visibility = &w->visibility,
                             .with_bodies = w->with_bodies,
                             .finds_now = !w->knows_at,
-                            .is_first = w->is_first,
                             .turn = w->turns++,
                             .at = w->at,
+                            .removed_upto = w->removed_upto,
                             .mem = arena_new(SIZE_MAX / 4)}; /* a page bounds it */
     forget_during(w);
     w->state = READER_READING;
@@ -389,7 +389,6 @@ void reader_start(struct reader *r, struct feed *feed, const struct reader_confi
     w->with_bodies = config->with_bodies;
     w->state = READER_STARTING;
     w->knows_at = from != NULL;
-    w->is_first = true;
     if (from)
         w->at = *from;
     w->turn.begin = on_turn;
@@ -430,7 +429,6 @@ void reader_resume(struct reader *r)
         w->state = READER_LIVE;
         return;
     }
-    w->is_first = true;
     ask_turn(w);
 }
 

@@ -293,6 +293,41 @@ def test_removed__events_are_told_of_and_the_stream_goes_on(holdfast, stdio_serv
     line.close()
 
 
+def test_removed__events_of_a_tenant_are_told_to_those_who_may_see_it(holdfast, stdio_server, tmp_path):
+    """Also if events of other tenants stay between them."""
+    slept = Slept(tmp_path)
+    entry, _ = stdio_server('up', handles='never', share='all')
+    hf = holdfast({'up': entry}, {'auth': 'required', 'audit': {'keep': '10d'}, 'tenants': {'long': {'audit': {'keep': '300d'}}}}, env=slept.env)
+    keys = {name: create(hf, '--tenant', name, '--role', 'admin') for name in ('short', 'long')}
+    for name in ('long', 'short', 'long', 'short', 'long'):
+        call(hf, path='/mcp/up', headers=keys[name].headers)
+    known = {name: [one['id'] for one in events(hf, bodies=False) if one['tenant'] == name] for name in keys}
+    slept.set(11 * DAY)
+    hf.restart(kill=False)
+    left = lambda name: [one['id'] for one in events(hf, bodies=False) if one['tenant'] == name]
+    wait_for(lambda: not set(known['short']) & set(left('short')), 'the removal')
+    assert set(known['long']) <= set(left('long'))
+    streams = {'short': Sse(hf, after=known['long'][0], headers=keys['short'].headers),
+               'long': Sse(hf, after=known['long'][0], headers=keys['long'].headers),
+               'local': Sse(hf, after=known['long'][0], over_socket=True),
+               'all': Sse(hf, after='0', over_socket=True)}
+    for name in keys:
+        call(hf, headers=keys[name].headers)
+    ends = {'short': left('short')[-1], 'long': left('long')[-1]}
+    for name, line in streams.items():
+        notices, seen = [], []
+        for _, kind, data in line.steps():
+            if kind == 'resync':
+                notices.append(data['reason'])
+            elif kind != 'position':
+                seen.append(data['id'])
+                if data['id'] == ends.get(name, ends['long']):
+                    break
+        assert notices == ([] if name in ('long', 'all') else ['removed']), (name, notices)
+        assert name == 'short' or set(known['long'][1:]) <= set(seen)
+        line.close()
+
+
 def test_stop__ends_the_streams_and_is_not_delayed(hf):
     lines = [Sse(hf, after='0') for _ in range(3)]
     call(hf)

@@ -8,6 +8,7 @@
 #include "feeds/page.h"
 #include "feeds/reader.h"
 #include "feeds/store/family.h"
+#include "retention/store/family.h"
 #include "store/memory_impl.h"
 #include "store/store_impl.h"
 
@@ -18,6 +19,8 @@ __attribute__((constructor)) static void register_feeds(void)
 {
     store_family_add(&feeds_store);
     memory_family_add(&feeds_memory);
+    store_family_add(&retention_store);
+    memory_family_add(&retention_memory);
 }
 
 /* A node with real lanes on a memory store, which other writers use too. */
@@ -437,7 +440,6 @@ TEST(test_page__of_a_slow_store_has_events)
     struct page page = {.config = feed_config(r.feed),
                         .selection = &all,
                         .visibility = &every,
-                        .is_first = true,
                         .mem = arena_new(1 << 20)};
     size_t rows = 0;
     clock_set_fake(clock_wall_ms(), clock_mono_ms());
