@@ -42,7 +42,6 @@ struct traces {
     unsigned tries;           /* of the oldest batch */
     bool is_flushing;
     char why[sizeof(((struct error *)0)->text)]; /* empty: the last batch was taken */
-    uint64_t sent, dropped;
     int64_t wall_offset_us;
     struct metric_cell *cells[3], *waiting; /* by enum fate */
 };
@@ -52,10 +51,6 @@ enum fate { FATE_SENT, FATE_REJECTED, FATE_DROPPED };
 static void count(struct traces *t, enum fate fate, uint64_t n)
 {
     metric_add(t->cells[fate], (int64_t)n);
-    if (fate == FATE_SENT)
-        t->sent += n;
-    else
-        t->dropped += n;
 }
 
 static void on_timer(void *arg);
@@ -318,17 +313,4 @@ void traces_flush(struct traces *t)
 bool traces_are_flushed(const struct traces *t)
 {
     return !t->target || !t->n_queue || t->why[0];
-}
-
-void traces_state(const struct traces *t, struct traces_state *ret)
-{
-    *ret = (struct traces_state){
-        .is_on = t->is_on,
-        .is_failing = t->why[0] != '\0',
-        .why = t->why,
-        .sent = t->sent,
-        .dropped = t->dropped,
-    };
-    for (size_t i = 0; i < t->n_queue; i++)
-        ret->waiting += t->queue[i]->n;
 }

@@ -31,14 +31,4 @@ void traces_add(struct traces *t, const struct span *s);
 void traces_flush(struct traces *t);
 bool traces_are_flushed(const struct traces *t);
 
-/* For /readyz and `holdfast doctor`. */
-struct traces_state {
-    bool is_on;       /* configured */
-    bool is_failing;  /* the last batch was not taken */
-    const char *why;  /* with is_failing; no bytes of the collector */
-    unsigned waiting; /* spans */
-    uint64_t sent, dropped;
-};
-void traces_state(const struct traces *t, struct traces_state *ret);
-
 #endif
