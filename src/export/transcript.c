@@ -10,6 +10,7 @@
 #include "export/origin.h"
 #include "json/read.h"
 #include "session/lineage.h"
+#include "session/setup.h"
 
 #include <stdio.h>
 
@@ -107,6 +108,18 @@ static void write_lineage(struct export_writer *w, struct buf *out)
     buf_addz(out, "\n");
 }
 
+/* What follows is not redacted, and who passes it on has to know. */
+static void write_completeness(struct export_writer *w, struct buf *out)
+{
+    struct session_setup setup;
+
+    if (!session_setup_parse(w->session->row->setup, w->scratch, &setup) ||
+        setup.audit != SETUP_AUDIT_FULL)
+        return;
+    item(out, "Bodies");
+    buf_addz(out, "recorded completely (`audit: full`), with the secrets in them\n");
+}
+
 /* The document is stored as its clients wrote it.  A transcript is for others to read, so it holds no
  * more secrets than a record. */
 static void write_context(struct str context, struct buf *out)
@@ -139,6 +152,7 @@ static void md_begin(struct export_writer *w, struct buf *out)
         buf_addf(out, ", %lld tokens", (long long)o.tokens);
     buf_addz(out, "\n");
     write_lineage(w, out);
+    write_completeness(w, out);
     write_context(s->context, out);
 }
 

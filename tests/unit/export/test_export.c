@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct session_row row = {
+static struct session_row row = {
     .id = {"0192f0c0-0000-7000-8000-000000000001", 36},
     .handle = {"=handle", 7},
     .tenant = {"default", 7},
@@ -228,6 +228,22 @@ TEST(test_md__says_that_a_body_of_unknown_length_was_cut)
     export_one(&export_md, NULL, &call, &out);
     assert_true(contains(&out, "result were cut: they are more than audit_body keeps.*\n"));
     buf_release(&out);
+}
+
+TEST(test_md__says_that_bodies_are_not_redacted)
+{
+    struct recorded_call call = call_of("t", "{}");
+    struct buf out;
+
+    export_one(&export_md, NULL, &call, &out);
+    assert_false(contains(&out, "**Bodies:**"));
+    buf_release(&out);
+    row.setup = STR("{\"audit\":\"full\"}");
+    export_one(&export_md, NULL, &call, &out);
+    assert_true(
+        contains(&out, "- **Bodies:** recorded completely (`audit: full`), with the secrets"));
+    buf_release(&out);
+    row.setup = STR_NONE;
 }
 
 TEST(test_md__has_no_secrets_of_the_context_document)
