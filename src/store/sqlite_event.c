@@ -191,13 +191,6 @@ static bool page_is_over(const struct sqlite_store *s, const struct event_filter
     return f->ret_scanned && scanned % SCAN_STEP == 0 && clock_mono_us() > s->deadline_us;
 }
 
-/* After the outcome of an execution nothing more of it comes, unless the outcome was a guess. */
-static bool is_last_of(const struct event_filter *f, const struct event_row *e)
-{
-    return f->exec && !f->newest_first && e->kind == EVENT_OUTCOME && e->exec == f->exec &&
-           !str_eq(e->outcome, STR("indeterminate"));
-}
-
 /* Reads the matching events of one range until the page is full or its time is over. */
 static bool read_range(struct sqlite_store *s, const struct event_filter *f, int64_t from,
                        int64_t upto, unsigned limit, struct arena *mem, struct event_row *rows,
@@ -227,8 +220,6 @@ static bool read_range(struct sqlite_store *s, const struct event_filter *f, int
         }
         if (event_filter_matches(f, &e))
             event_row_keep(mem, &e, &rows[(*n)++]);
-        if (is_last_of(f, &e))
-            break;
         if (page_is_over(s, f, ++scanned)) {
             *f->ret_scanned = last;
             break;

@@ -457,36 +457,6 @@ static void append_outcome(struct store *s, int64_t id, int64_t exec, const char
         assert_true(store_fold(s, 10, &left, &err));
 }
 
-TEST(test_sqlite_page__of_an_execution_reads_nothing_behind_its_outcome)
-{
-    struct files f;
-    struct error err;
-    struct event_row *rows = NULL;
-    int64_t scanned = 0;
-    struct event_filter filter = {.kind = -1, .exec = 1, .ret_scanned = &scanned};
-    struct arena *mem = arena_new(1 << 20);
-    size_t n = 0;
-    bool left = true;
-    files_init(&f);
-    struct store *s = files_open(&f, false);
-    assert_true(append(s, 1, &err));
-    append_outcome(s, 2, 1, "ok");
-    for (int i = 3; i <= 600; i++)
-        assert_true(append(s, i, &err));
-    while (left)
-        assert_true(store_fold(s, 1000, &left, &err));
-    struct store *reader = files_open(&f, true);
-    fault_load("store.page:1+");
-    assert_true(store_events_page(reader, &filter, 8, mem, &rows, &n, &err));
-    fault_load("");
-    assert_int_equal(n, 2);
-    assert_int_equal(scanned, 0);
-    store_close(reader);
-    store_close(s);
-    arena_free(mem);
-    files_release(&f);
-}
-
 TEST(test_sqlite_fold__only_a_guess_gives_way_to_a_later_outcome)
 {
     struct files f;
