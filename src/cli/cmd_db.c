@@ -245,7 +245,7 @@ static bool rollback_target(const struct db_cmd *c, int *ret, struct error *err)
     struct str text = str_of(cli_flag(c->cli, "--to"));
     uint64_t to = c->status.number > 0 ? (uint64_t)c->status.number - 1 : 0;
     if (text.p && !str_to_u64(text, (uint64_t)c->status.number, &to))
-        return error_set(err, ERR_USAGE, "---to takes a number from 0 to %d, the current schema",
+        return error_set(err, ERR_USAGE, "--to takes a number from 0 to %d, the current schema",
                          c->status.number);
     *ret = (int)to;
     return true;

@@ -99,7 +99,8 @@ def test_rollback_asks_first_and_undoes_the_newest_or_down_to_n(holdfast):
     assert done.returncode == 0 and json.loads(done.stdout)['schema'] == 1
     assert numbers(hf) == [1]
     for wrong in ('2', '-1', 'x', ''):
-        assert run(hf, 'db', 'rollback', f'--to={wrong}', '--yes').returncode == 2
+        refused = run(hf, 'db', 'rollback', f'--to={wrong}', '--yes')
+        assert refused.returncode == 2 and 'holdfast: --to takes a number' in refused.stderr, refused
     assert run(hf, 'db', 'rollback', '--to', '0', '--yes').returncode == 0
     assert status(hf)['schema'] == 0
     hf.start()  # and all the way up again
