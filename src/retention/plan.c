@@ -134,7 +134,8 @@ bool plan_read(struct plan *p, struct store *store, struct slice *sl, struct err
     const struct segment_page page = {.from = p->next,
                                       .upto = w->last_id,
                                       .with_bodies = true,
-                                      .only_bodies = p->phase == PLAN_BODIES};
+                                      .only_bodies = p->phase == PLAN_BODIES,
+                                      .events = PLAN_EVENTS_PAGE};
     size_t n = 0;
 
     if (!store_segments(store, &page, p->segments_max, sl->mem, &sl->segments, &sl->n_segments,
@@ -251,9 +252,10 @@ bool plan_next(struct plan *p, struct store *store, struct arena *mem, struct re
         else if (clock_mono_us() > until_us)
             break;
     removal_end(ret);
-    if (ret->n > PLAN_OPS_MAX) { /* many tenants in few segments: again, with less at a time */
-        p->events_max = PLAN_EVENTS_FEW;
-        p->segments_max = 1;
+    if (ret->n >
+        PLAN_OPS_MAX) { /* many gaps or tenants in few segments: again, with less at a time */
+        p->events_max = p->segments_max > 1 ? SIZE_MAX : PLAN_EVENTS_FEW;
+        p->segments_max = (p->segments_max + 3) / 4;
         p->next = 0;
         if (p->phase == PLAN_DONE)
             return error_set(err, ERR_CONFLICT, "the rest follows in the next run");

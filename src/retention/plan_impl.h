@@ -6,7 +6,9 @@
 #include "base/map.h"
 #include "retention/plan.h"
 
-#define PLAN_SEGMENTS 32 /* of one slice */
+/* Of one slice.  A client that calls alone makes a segment of each event. */
+#define PLAN_SEGMENTS STORE_PAGE_MAX
+#define PLAN_EVENTS_PAGE 640
 #define PLAN_OPS_MAX 480 /* less than a batch of the write lane */
 #define PLAN_EVENTS_FEW 40
 

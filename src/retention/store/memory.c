@@ -192,7 +192,8 @@ static bool segments(struct store *store, struct store_call *c, struct error *er
     struct segment_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
     size_t n = 0;
     pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < s->n_events && n < c->limit; i++) {
+    for (size_t i = 0; i < s->n_events && n < c->limit && (!page->events || n < page->events);
+         i++) {
         const struct mem_event *e = &s->events[i];
         if (!e->removed && e->row.id >= page->from && e->row.id <= page->upto &&
             (!page->only_bodies || e->row.body.p))

@@ -106,18 +106,29 @@ static const struct pg_verb ops[] = {
     {0},
 };
 
+#define STEP_LEAST 8
+#define STEP_MOST 64 /* rows */
+
+/* The next step: as many rows as there were, while they are small. */
+static unsigned next_step(unsigned left, size_t n, size_t bytes)
+{
+    size_t step = bytes < SEGMENT_PAGE_BYTES / 16 ? n : STEP_LEAST;
+    step = step < STEP_LEAST ? STEP_LEAST : step > STEP_MOST ? STEP_MOST : step;
+    return step < left ? (unsigned)step : left;
+}
+
 /* Reads one page.  PostgreSQL's limit is by rows, so large segments are asked for in steps. */
 static bool segments(struct store *store, struct store_call *c, struct error *err)
 {
     const struct segment_page *page = c->filter;
     struct segment_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
-    size_t n = 0, bytes = 0;
+    size_t n = 0, bytes = 0, events = 0, most = page->events ? page->events : SIZE_MAX;
     int64_t from = page->from;
-    for (unsigned step = 8, got = step;
-         got == step && n < c->limit && bytes < SEGMENT_PAGE_BYTES;) {
+    for (unsigned step = 0, got = 0;
+         got == step && n < c->limit && bytes < SEGMENT_PAGE_BYTES && events < most;) {
         struct pg_params p = {0};
         PGresult *res = NULL;
-        step = c->limit - (unsigned)n < step ? c->limit - (unsigned)n : step;
+        step = next_step(c->limit - (unsigned)n, n, bytes);
         pg_int(&p, from);
         pg_int(&p, page->upto);
         pg_bool(&p, page->with_bodies);
@@ -126,13 +137,14 @@ static bool segments(struct store *store, struct store_call *c, struct error *er
         if (!pg_query(pg_of(store), PG_SEGMENTS, &p, &res, err))
             return false;
         got = (unsigned)pq.ntuples(res);
-        for (unsigned i = 0; i < got && n < c->limit; i++, n++) {
+        for (unsigned i = 0; i < got && n < c->limit && events < most; i++, n++) {
             struct pg_row r = {.res = res, .mem = c->mem, .row = (int)i};
             rows[n].id = pg_get_int(&r);
             rows[n].n = (size_t)pg_get_int(&r);
             rows[n].records = pg_get_bytes(&r);
             rows[n].bodies = pg_get_bytes(&r);
             bytes += rows[n].records.n + rows[n].bodies.n;
+            events += rows[n].n;
             from = rows[n].id + 1;
         }
         pq.clear(res);

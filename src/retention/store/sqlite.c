@@ -206,7 +206,7 @@ static bool segments(struct store *store, struct store_call *c, struct error *er
     struct sqlite_store *s = sq_of(store);
     struct segment_row *rows = arena_zalloc(c->mem, c->limit * sizeof(*rows));
     sqlite3_stmt *st = sq_prepare(s, SQ_SEGMENTS, err);
-    size_t n = 0, bytes = 0;
+    size_t n = 0, bytes = 0, events = 0, most = page->events ? page->events : SIZE_MAX;
     if (!st)
         return false;
     struct sq_bind b = {.st = st};
@@ -215,7 +215,7 @@ static bool segments(struct store *store, struct store_call *c, struct error *er
     sq_int(&b, page->with_bodies);
     sq_int(&b, page->only_bodies);
     sq_int(&b, c->limit);
-    for (bool row = true; n < c->limit && bytes < SEGMENT_PAGE_BYTES;) {
+    for (bool row = true; n < c->limit && bytes < SEGMENT_PAGE_BYTES && events < most;) {
         if (!sq_step(s, st, &row, err))
             return false;
         if (!row)
@@ -226,7 +226,7 @@ static bool segments(struct store *store, struct store_call *c, struct error *er
         rows[n].records = unpacked(&r, is_packed, c->mem, &bytes);
         rows[n].bodies = unpacked(&r, is_packed, c->mem, &bytes);
         rows[n].n = count_events(rows[n].records);
-        n++;
+        events += rows[n++].n;
     }
     sq_reset(st);
     c->rows = rows;

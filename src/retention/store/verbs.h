@@ -30,6 +30,7 @@ struct segment_page {
     int64_t from, upto; /* ids of first events */
     bool with_bodies;   /* else `bodies` is absent */
     bool only_bodies;   /* only segments that have bodies */
+    size_t events;      /* the page ends with the segment that reaches so many; 0: no limit */
 };
 /* Segments in order of their ids, at most `limit`; fewer when they are large, but at least one.  An
  * unreadable segment has n = 0. */

@@ -217,6 +217,33 @@ TEST(test_segments__may_be_only_those_with_bodies)
     on_every_store(only_with_bodies);
 }
 
+static size_t page_of(struct fixture *f, size_t events, unsigned limit)
+{
+    const struct segment_page page = {.upto = INT64_MAX, .events = events};
+    struct segment_row *rows = NULL;
+    size_t n = 0;
+    check(f, store_segments(f->store, &page, limit, f->mem, &rows, &n, &f->err));
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(rows[i].id, event_id(1, (int64_t)i + 1));
+    return n;
+}
+
+static void end_at_a_number_of_events(struct fixture *f)
+{
+    for (int i = 1; i <= 50; i++)
+        append(f, intent(event_id(1, i), ID "000001"));
+    assert_int_equal(page_of(f, 0, 100), 50);
+    assert_int_equal(page_of(f, 0, 40), 40);
+    assert_int_equal(page_of(f, 30, 100), 30);
+    assert_int_equal(page_of(f, 1, 100), 1);
+    assert_int_equal(page_of(f, 50, 100), 50);
+    assert_int_equal(page_of(f, 51, 100), 50);
+}
+TEST(test_segments__of_a_page_have_so_many_events)
+{
+    on_every_store(end_at_a_number_of_events);
+}
+
 static bool begins(struct fixture *f, int64_t at)
 {
     struct retention_state row = {at};

@@ -64,12 +64,15 @@ static bool write_removal(struct audit_db *db, struct removal *r)
     return r->n < 2 || store_write(db->store, r->ops, r->n, &err);
 }
 
+static size_t slices; /* of the last run that removed something */
+
 /* One run by these rules; the number of events that went. */
 static size_t run_by(struct audit_db *db, const char *rules, int64_t now_ms)
 {
     struct config *c = NULL;
     size_t gone = 0;
     bool more = true;
+    slices = 0;
     must(config_parse(str_of(rules), STR("h.json"), NULL, &c, &must_err));
     struct plan *p = plan_new(db->chain, rules_new(c, now_ms));
     fold(db);
@@ -81,6 +84,7 @@ static size_t run_by(struct audit_db *db, const char *rules, int64_t now_ms)
         assert_true(write_removal(db, &r));
         if (r.n > 1)
             plan_written(p);
+        slices += r.changes != 0;
         gone += r.whole;
         arena_free(mem);
     }
@@ -262,6 +266,53 @@ TEST(test_plan__what_is_held_stays_until_it_is_released)
     must(store_write(db.store, &release, 1, &must_err));
     assert_int_equal(run_at(&db, T0 + 20 * DAY), 1);
     assert_int_equal(proven(&db).removed, 5);
+    audit_db_close(&db);
+}
+
+static void note_alone(struct audit_db *db, const char *owner, int64_t at_ms)
+{
+    struct event_row e = audit_db_event(EVENT_NOTE, STR("default"));
+    e.at_ms = at_ms;
+    e.owner = str_of(owner);
+    audit_db_write(db, (struct event_row *[]){&e}, 1);
+}
+
+TEST(test_plan__events_that_were_written_one_by_one_go_in_few_slices)
+{
+    struct audit_db db;
+    audit_db_open(&db, false);
+    for (int i = 0; i < 1001; i++)
+        note_alone(&db, "local", T0 + i);
+    assert_int_equal(run_at(&db, T0 + 20 * DAY), 1000);
+    assert_int_equal(slices, 5);
+    proven(&db);
+    audit_db_close(&db);
+}
+
+TEST(test_plan__many_gaps_are_more_slices_of_one_run)
+{
+    static const struct hold_row hold = {.id = STR("00000000-0000-7000-9000-000000000001"),
+                                         .tenant = STR("default"),
+                                         .kind = HOLD_USER,
+                                         .target = STR("00000000-0000-4000-a000-000000000001"),
+                                         .made_by = STR("local"),
+                                         .created_ms = T0};
+    struct hold_row held = hold;
+    struct user_row user = {.id = hold.target,
+                            .tenant = STR("default"),
+                            .name = STR("ada"),
+                            .role = ROLE_MEMBER,
+                            .created_ms = T0};
+    struct store_op ops[] = {{OP_USER_ENSURE, NULL, {.user = &user}}, op_hold_put(&held)};
+    struct audit_db db;
+    audit_db_open(&db, false);
+    must(store_write(db.store, ops, 2, &must_err));
+    for (int i = 0; i < 1001; i++)
+        note_alone(&db, i % 2 ? "user:00000000-0000-4000-a000-000000000001" : "local", T0 + i);
+    assert_int_equal(run_at(&db, T0 + 20 * DAY), 500);
+    assert_true(slices <= 20);
+    assert_int_equal(proven(&db).removed, 500);
+    assert_int_equal(run_at(&db, T0 + 20 * DAY), 0);
     audit_db_close(&db);
 }
 
