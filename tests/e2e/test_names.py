@@ -64,7 +64,7 @@ def test_known_names_without_an_answer_are_no_errors(hf):
 def test_tools_of_our_own_servers_are_counted_though_they_are_not_pinned(holdfast):
     hf = holdfast()
     rows = {name: tools for name, _, tools in (line.split()[:3] for line in run(hf, 'servers', 'list').stdout.splitlines())}
-    assert rows['sample'] == '2' and rows['session'] == '2', rows
+    assert rows['sample'] == '2' and rows['session'] == '5', rows
     done = run(hf, 'servers', 'show', 'sample')
     assert done.returncode == 0 and "its 2 tools are Holdfast's own" in done.stderr and '/mcp/sample' in done.stderr, done.stderr
 

@@ -5,9 +5,16 @@
 #include "audit/event_id.h"
 #include "cli/cli.h"
 #include "json/read.h"
+#include "retention/store/family.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>
+
+/* Of an event that is gone, the command asks for the checkpoint of its removal. */
+__attribute__((constructor)) static void register_families(void)
+{
+    store_family_add(&retention_store);
+}
 
 /* The command table names all commands; those that would bring the whole gateway along are not
  * ours. */
