@@ -14,11 +14,7 @@
 #include "base/log.h"
 #include "crypto/hash.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* Events after the last anchor can be cut off unnoticed.  Under load these are the events of one
  * second. */
@@ -75,24 +71,7 @@ static bool append_line(struct read_job *job, struct store *store)
 {
     (void)store;
     struct audit *a = container_of(job, struct audit, anchor.copy);
-    int fd = open(a->anchor_file, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-    struct buf *line = &a->anchor.line;
-    char last = '\n';
-    struct stat st;
-    bool ok = fd >= 0 && fstat(fd, &st) == 0;
-    /* Ends a line that a crash or a full disk tore, so that the next line stays readable. */
-    ok =
-        ok && (!S_ISREG(st.st_mode) || st.st_size == 0 || pread(fd, &last, 1, st.st_size - 1) == 1);
-    ok = ok && (last == '\n' || write(fd, "\n", 1) == 1);
-    ok = ok && write(fd, line->p, line->n) == (ssize_t)line->n &&
-         (fdatasync(fd) == 0 || errno == EINVAL);
-    if (!ok)
-        error_sys(&job->err, ERR_UNAVAILABLE, errno,
-                  "the anchor file %s cannot be written; check its disk and its mode",
-                  a->anchor_file);
-    if (fd >= 0)
-        close(fd);
-    return ok;
+    return anchor_file_append(&a->anchor.file, buf_str(&a->anchor.line), &job->err);
 }
 
 static void end_one(struct audit *a)
@@ -188,11 +167,17 @@ void audit_anchor(struct audit *a, void (*done)(void *arg), void *arg)
         anchor_start(a);
 }
 
+void audit_forget_anchors(struct audit *a, int64_t before_ms)
+{
+    a->anchor.file.removed_before_ms = before_ms;
+}
+
 void anchor_init(struct audit *a)
 {
     list_init(&a->anchor.waiting);
     buf_init(&a->anchor.body, SIZE_MAX / 4); /* CHAIN_ANCHOR_HEADS bounds body and line */
     buf_init(&a->anchor.line, SIZE_MAX / 4);
+    anchor_file_init(&a->anchor.file, a->anchor_file);
     a->anchor.left = chain_was_behind(a->chain); /* events of a process that was killed */
     a->tick = loop_timer_new(a->loop, on_tick, a);
     loop_timer_start(a->tick, TICK_MS, TICK_MS);

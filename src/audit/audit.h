@@ -39,6 +39,8 @@ int64_t audit_committed(const struct audit *a);
 /* A chain with the audit's key, for a chain_verifier on another thread; the caller frees it before
  * the audit.  *ret_anchor_file is the file with copies of anchors, the audit's; NULL: none. */
 struct chain *audit_chain_to_verify(struct audit *a, const char **ret_anchor_file) must_check;
+/* Retention has removed the anchors from before this time: the file need not have them any more. */
+void audit_forget_anchors(struct audit *a, int64_t before_ms);
 
 /* Texts that a peer chooses are cut to this many bytes; bodies have their own bound. */
 #define AUDIT_TEXT_MAX 256

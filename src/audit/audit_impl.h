@@ -5,6 +5,7 @@
 #ifndef HOLDFAST_AUDIT_AUDIT_IMPL_H
 #define HOLDFAST_AUDIT_AUDIT_IMPL_H
 
+#include "audit/anchor_file.h"
 #include "audit/audit.h"
 #include "audit/chain.h"
 #include "audit/publish.h"
@@ -24,6 +25,7 @@ struct anchor {
     bool busy, again;
     int64_t covered;      /* chain_count() at the last committed anchor */
     struct read_job copy; /* appends `line` to the second sink, on the query lane */
+    struct anchor_file file;
     struct buf line;
     struct loop_task idle;
     struct list waiting; /* struct anchor_waiter; with `again`, also for the next anchor */

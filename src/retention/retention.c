@@ -2,6 +2,7 @@
 #include "retention/retention.h"
 
 #include "audit/audit.h"
+#include "audit/chain.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
@@ -44,7 +45,8 @@ struct retention {
     bool more;
     struct file_space space;
     bool shrinks;
-    size_t changes; /* of this run */
+    size_t changes;            /* of this run */
+    int64_t anchors_before_ms; /* their age; 0: they are kept */
     struct metric_cell *events, *bodies, *bytes, *failures, *last_run, *file_bytes;
 };
 
@@ -255,6 +257,7 @@ static void run_done(struct retention *r)
 {
     if (r->changes)
         log_info("Removed what the audit no longer keeps", LI("events_and_bodies", r->changes));
+    audit_forget_anchors(r->audit, r->anchors_before_ms);
     metric_set(r->last_run, clock_wall_ms() / 1000);
     end_run(r);
 }
@@ -344,7 +347,9 @@ static void on_timer(void *arg)
     const char *anchor_file;
     r->run_config = config_ref(r->config);
     r->chain = audit_chain_to_verify(r->audit, &anchor_file);
-    r->plan = plan_new(r->chain, rules_new(r->run_config, now_of_rules()));
+    struct rules *rules = rules_new(r->run_config, now_of_rules());
+    r->anchors_before_ms = rules_of(rules, STR(CHAIN_SYSTEM_TENANT))->events_before_ms;
+    r->plan = plan_new(r->chain, rules);
     r->changes = 0;
     r->step = STEP_BEGIN;
     next(r);
