@@ -2,16 +2,19 @@
 /* Event ids to text and back; exact for every non-negative id. */
 #include "audit/event_id.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 const char *event_id_format(int64_t id, char ret_text[EVENT_ID_TEXT])
 {
-    if (id < 0)
-        snprintf(ret_text, EVENT_ID_TEXT, "%" PRId64, id);
-    else
-        snprintf(ret_text, EVENT_ID_TEXT, "%" PRId64 ".%" PRId64, event_id_writer(id),
-                 event_id_count(id));
+    char *at = ret_text;
+
+    if (id < 0) {
+        *at++ = '-';
+        at = str_put_u64(at, 0 - (uint64_t)id);
+    } else {
+        at = str_put_u64(at, (uint64_t)event_id_writer(id));
+        *at++ = '.';
+        at = str_put_u64(at, (uint64_t)event_id_count(id));
+    }
+    *at = '\0';
     return ret_text;
 }
 

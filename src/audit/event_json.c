@@ -72,20 +72,11 @@ bool event_kind_parse(struct str name, int *ret_kind)
     return false;
 }
 
-static bool is_utf8(struct str s)
-{
-    uint32_t code;
-    for (size_t at = 0, n; at < s.n; at += n)
-        if ((n = utf8_decode(s.p + at, s.p + s.n, &code)) == 0)
-            return false;
-    return true;
-}
-
 static void write_text(struct js_writer *w, const char *name, struct str s)
 {
     if (!s.p)
         return;
-    if (is_utf8(s)) {
+    if (utf8_is_valid(s)) {
         js_kv_string(w, name, s);
         return;
     }

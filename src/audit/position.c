@@ -2,7 +2,6 @@
 /* Positions: parse, print, compare, advance.  `last` is sorted, because ids sort by writer first. */
 #include "audit/position.h"
 
-#include <stdio.h>
 #include <string.h>
 
 bool position_parse(struct str text, struct position *ret)
@@ -30,14 +29,15 @@ bool position_parse(struct str text, struct position *ret)
 
 const char *position_format(const struct position *p, char ret_text[POSITION_TEXT])
 {
-    size_t at = 0;
+    char *at = ret_text;
 
     if (p->n == 0)
         return memcpy(ret_text, "0", 2);
     for (size_t i = 0; i < p->n; i++) {
-        char id[EVENT_ID_TEXT];
-        const char *text = event_id_format(p->last[i], id);
-        at += (size_t)snprintf(ret_text + at, POSITION_TEXT - at, "%s%s", i ? "," : "", text);
+        if (i > 0)
+            *at++ = ',';
+        event_id_format(p->last[i], at);
+        at += strlen(at);
     }
     return ret_text;
 }

@@ -121,13 +121,8 @@ void buf_addf(struct buf *b, const char *fmt, ...)
 void buf_addu(struct buf *b, uint64_t value)
 {
     char digits[20];
-    size_t at = sizeof(digits);
 
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    buf_add(b, digits + at, sizeof(digits) - at);
+    buf_add(b, digits, (size_t)(str_put_u64(digits, value) - digits));
 }
 
 void buf_consume(struct buf *b, size_t n)

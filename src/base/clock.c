@@ -103,18 +103,32 @@ void clock_set_real(void)
 
 #define LAST_MS 253402300799999 /* 9999-12-31T23:59:59.999Z, the last time with a four-digit year */
 
+static char *put_digits(char *to, unsigned number, unsigned digits, char after)
+{
+    for (unsigned i = digits; i > 0; i--) {
+        to[i - 1] = (char)('0' + number % 10);
+        number /= 10;
+    }
+    to[digits] = after;
+    return to + digits + 1;
+}
+
 void clock_format(int64_t wall_ms, char ret_text[CLOCK_TEXT])
 {
     int64_t ms = wall_ms < 0 ? 0 : wall_ms > LAST_MS ? LAST_MS : wall_ms;
     time_t seconds = (time_t)(ms / 1000);
     struct tm tm;
+    char *at = ret_text;
 
     gmtime_r(&seconds, &tm);
-    /* The remainders change no value; they tell the compiler how many digits each number has. */
-    snprintf(ret_text, CLOCK_TEXT, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
-             (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)(tm.tm_mon + 1) % 100,
-             (unsigned)tm.tm_mday % 100, (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
-             (unsigned)tm.tm_sec % 100, (unsigned)(ms % 1000));
+    at = put_digits(at, (unsigned)tm.tm_year + 1900, 4, '-');
+    at = put_digits(at, (unsigned)tm.tm_mon + 1, 2, '-');
+    at = put_digits(at, (unsigned)tm.tm_mday, 2, 'T');
+    at = put_digits(at, (unsigned)tm.tm_hour, 2, ':');
+    at = put_digits(at, (unsigned)tm.tm_min, 2, ':');
+    at = put_digits(at, (unsigned)tm.tm_sec, 2, '.');
+    at = put_digits(at, (unsigned)(ms % 1000), 3, 'Z');
+    *at = '\0';
 }
 
 void clock_format_local(int64_t wall_ms, char ret_text[CLOCK_LOCAL_TEXT])

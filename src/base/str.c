@@ -98,6 +98,19 @@ struct str str_split(struct str *rest, char sep)
     return head;
 }
 
+char *str_put_u64(char *to, uint64_t value)
+{
+    char digits[20];
+    size_t at = sizeof(digits);
+
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    memcpy(to, digits + at, sizeof(digits) - at);
+    return to + (sizeof(digits) - at);
+}
+
 bool str_to_u64(struct str s, uint64_t max, uint64_t *ret)
 {
     uint64_t value = 0;

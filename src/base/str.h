@@ -50,6 +50,8 @@ size_t str_find(struct str s, char c);
 /* Cuts *rest at the first `sep`: returns the part before, leaves the part after (absent at the
  * end). */
 struct str str_split(struct str *rest, char sep);
+/* Writes the decimal digits, at most 20, without a NUL; returns the place behind them. */
+char *str_put_u64(char *to, uint64_t value);
 /* Decimal digits only, no sign, no blanks, <= max; *ret untouched on failure. */
 must_check bool str_to_u64(struct str s, uint64_t max, uint64_t *ret);
 /* Edit distance for did-you-mean, capped: returns `cap` when it is at least that far. */

@@ -85,6 +85,52 @@ static bool is_plain(unsigned char c)
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
+#define EACH_BYTE(byte) (UINT64_MAX / 255 * (byte))
+
+/* Whether eight bytes are plain: no byte below 0x20 or above 0x7f, no quote and no backslash. */
+static bool are_plain(uint64_t bytes)
+{
+    uint64_t quote = bytes ^ EACH_BYTE('"'), backslash = bytes ^ EACH_BYTE('\\');
+
+    return !(
+        (bytes | (bytes - EACH_BYTE(0x20)) | (quote - EACH_BYTE(1)) | (backslash - EACH_BYTE(1))) &
+        EACH_BYTE(0x80));
+}
+
+/* The first byte of p..end that is not plain, or `end`. */
+static const char *plain_end(const char *p, const char *end)
+{
+    for (uint64_t bytes; end - p >= 8; p += 8) {
+        memcpy(&bytes, p, 8);
+        if (!are_plain(bytes))
+            break;
+    }
+    while (p < end && is_plain((unsigned char)*p))
+        p++;
+    return p;
+}
+
+/* True if the whole text is plain and short, and was added. */
+static bool quote_plain(struct buf *out, struct str s)
+{
+    uint64_t bytes = EACH_BYTE('a');
+    char *to;
+
+    if (s.n <= 8)
+        memcpy(&bytes, s.p ? s.p : "", s.n);
+    if (s.n <= 8 ? !are_plain(bytes) : plain_end(s.p, s.p + s.n) != s.p + s.n)
+        return false;
+    to = likely(out->cap - out->n > s.n + 2) ? out->p + out->n : buf_room(out, s.n + 2);
+    if (!to)
+        return false;
+    to[0] = '"';
+    memcpy(to + 1, s.n ? s.p : "", s.n);
+    to[s.n + 1] = '"';
+    out->n += s.n + 2;
+    out->p[out->n] = '\0';
+    return true;
+}
+
 static const char *escape_of(unsigned char c)
 {
     static const char *const table[128] = {
@@ -97,14 +143,16 @@ static const char *escape_of(unsigned char c)
 
 void js_quote(struct buf *out, struct str s)
 {
-    const char *p = s.p, *end = s.p + s.n, *plain;
+    const char *p = s.p, *end = s.p + s.n;
     uint32_t code;
 
+    if (quote_plain(out, s))
+        return;
     buf_addc(out, '"');
     while (p < end) {
+        const char *plain = p;
         size_t n;
-        for (plain = p; p < end && is_plain((unsigned char)*p); p++)
-            continue;
+        p = plain_end(p, end);
         buf_add(out, plain, (size_t)(p - plain));
         if (p == end)
             break;

@@ -53,6 +53,10 @@ static void add_varint(struct buf *out, uint64_t v)
     char bytes[10];
     size_t n = 0;
 
+    if (v < 0x80) { /* tags and most lengths */
+        buf_addc(out, (char)v);
+        return;
+    }
     do {
         bytes[n] = (char)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
         n++;

@@ -125,7 +125,9 @@ static bool take(struct reader *r, const struct event_row *e, const struct posit
 
     if (s->full_since_ms)
         return false;
-    buf_addf(out, "id: %s\ndata: ", position_format(at, id));
+    buf_addz(out, "id: ");
+    buf_addz(out, position_format(at, id));
+    buf_addz(out, "\ndata: ");
     js_begin(&w, out); /* one line: JSON has no line ends */
     event_to_json(e, &w);
     buf_addz(out, "\n\n");

@@ -5,6 +5,8 @@
 #include "json/read.h"
 #include "json/write.h"
 
+#include <stdio.h>
+
 static struct buf out;
 static struct js_writer w;
 
@@ -90,6 +92,31 @@ TEST(test_js_string__whatever_is_written_reads_back)
     }
     buf_release(&out);
     arena_free(mem);
+}
+
+/* One odd byte at every place of texts of every length around a word. */
+TEST(test_js_string__every_byte_is_written_alike_at_every_place)
+{
+    char text[20], alone[16], want[64];
+
+    for (int c = 0; c < 256; c++) {
+        begin();
+        js_string(&w, str_n((const char[]){(char)c}, 1));
+        int n = snprintf(alone, sizeof(alone), "%.*s", (int)out.n - 2, out.p + 1);
+        assert_true(n == 1 || c < 0x20 || c >= 0x80 || c == '"' || c == '\\');
+        for (size_t length = 1; length <= sizeof(text); length++)
+            for (size_t at = 0; at < length; at++) {
+                memset(text, 'a', length);
+                text[at] = (char)c;
+                snprintf(want, sizeof(want), "\"%.*s%s%.*s\"", (int)at, "aaaaaaaaaaaaaaaaaaaa",
+                         alone, (int)(length - at - 1), "aaaaaaaaaaaaaaaaaaaa");
+                begin();
+                js_string(&w, str_n(text, length));
+                if (out.n != strlen(want) || memcmp(out.p, want, out.n) != 0)
+                    fail_msg("byte %d at %zu of %zu: %s", c, at, length, out.p);
+            }
+    }
+    buf_release(&out);
 }
 
 TEST(test_js_writer__sixty_three_levels)
