@@ -130,7 +130,7 @@ def test_watch__many_calls_and_lost_connections_and_kills_lose_nothing(hf, opene
     load = opened(Load(hf, TOTAL).start())
     kills = sorted(chance.sample(range(TOTAL // 10, TOTAL), 3 if LONG else 2))
     while load.thread.is_alive():
-        time.sleep(chance.uniform(0.01, 0.15))
+        time.sleep(chance.uniform(0.01, 0.1))
         chance.choice(watchers).drop()
         if kills and load.done > kills[0]:
             kills.pop(0)
@@ -140,7 +140,7 @@ def test_watch__many_calls_and_lost_connections_and_kills_lose_nothing(hf, opene
     whole = ids_of(hf)
     for one in watchers:
         one.wait(whole[-1], 120)
-        assert one.connections > 5
+        assert one.connections > 3  # the first, those after the kills, and one that was dropped
         assert_same(one.ids, whole)
     assert len(whole) >= TOTAL and not any(one.notices for one in watchers)
 
