@@ -110,24 +110,32 @@ static const char *plain_end(const char *p, const char *end)
     return p;
 }
 
-/* True if the whole text is plain and short, and was added. */
-static bool quote_plain(struct buf *out, struct str s)
+static bool is_plain_text(struct str s)
 {
     uint64_t bytes = EACH_BYTE('a');
-    char *to;
 
-    if (s.n <= 8)
-        memcpy(&bytes, s.p ? s.p : "", s.n);
-    if (s.n <= 8 ? !are_plain(bytes) : plain_end(s.p, s.p + s.n) != s.p + s.n)
-        return false;
-    to = likely(out->cap - out->n > s.n + 2) ? out->p + out->n : buf_room(out, s.n + 2);
+    if (s.n > 8)
+        return plain_end(s.p, s.p + s.n) == s.p + s.n;
+    if (s.n)
+        memcpy(&bytes, s.p, s.n);
+    return are_plain(bytes);
+}
+
+/* Adds the text in quotes, without escapes, and `after` unless it is NUL.  False: there is no room. */
+static bool add_plain(struct buf *out, struct str s, char after)
+{
+    size_t n = s.n + 2 + (after != 0);
+    char *to = likely(out->cap - out->n > n) ? out->p + out->n : buf_room(out, n);
+
     if (!to)
         return false;
     to[0] = '"';
-    memcpy(to + 1, s.n ? s.p : "", s.n);
+    if (s.n)
+        memcpy(to + 1, s.p, s.n);
     to[s.n + 1] = '"';
-    out->n += s.n + 2;
-    out->p[out->n] = '\0';
+    to[s.n + 2] = after; /* or the NUL behind the text */
+    to[n] = '\0';
+    out->n += n;
     return true;
 }
 
@@ -146,7 +154,7 @@ void js_quote(struct buf *out, struct str s)
     const char *p = s.p, *end = s.p + s.n;
     uint32_t code;
 
-    if (quote_plain(out, s))
+    if (is_plain_text(s) && add_plain(out, s, 0))
         return;
     buf_addc(out, '"');
     while (p < end) {
@@ -173,9 +181,11 @@ void js_quote(struct buf *out, struct str s)
 void js_key(struct js_writer *w, struct str key)
 {
     separate(w);
+    w->after_key = true;
+    if (!w->pretty && is_plain_text(key) && add_plain(w->out, key, ':'))
+        return;
     js_quote(w->out, key);
     buf_add(w->out, ": ", w->pretty ? 2 : 1);
-    w->after_key = true;
 }
 
 void js_string(struct js_writer *w, struct str s)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Protocol Buffers by hand: OTLP needs five small messages.  A message inside of a message has its
- * length before it, so lengths of attributes are computed, and a span is written to a scratch buffer
- * first.  The tests decode the bytes with the definitions of OpenTelemetry. */
+ * length before it, so lengths of attributes are computed first.  The tests decode the bytes with the definitions of OpenTelemetry. */
 #include "trace/span.h"
 
 #include "base/utf8.h"
@@ -48,25 +47,24 @@ static size_t varint_size(uint64_t v)
     return n;
 }
 
-static void add_varint(struct buf *out, uint64_t v)
+/* The writers move *to behind what they write; span_write() and span_write_head() make the room. */
+static void add_varint(char **to, uint64_t v)
 {
-    char bytes[10];
-    size_t n = 0;
-
-    if (v < 0x80) { /* tags and most lengths */
-        buf_addc(out, (char)v);
-        return;
-    }
-    do {
-        bytes[n] = (char)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
-        n++;
-    } while (v >>= 7);
-    buf_add(out, bytes, n);
+    for (; v > 0x7f; v >>= 7)
+        *(*to)++ = (char)((v & 0x7f) | 0x80);
+    *(*to)++ = (char)v;
 }
 
-static void add_tag(struct buf *out, unsigned field, enum wire wire)
+static void add_tag(char **to, unsigned field, enum wire wire)
 {
-    add_varint(out, field << 3 | wire);
+    add_varint(to, field << 3 | wire);
+}
+
+static void add_raw(char **to, const void *p, size_t n)
+{
+    if (n)
+        memcpy(*to, p, n);
+    *to += n;
 }
 
 static size_t bytes_size(unsigned field, size_t n)
@@ -74,26 +72,23 @@ static size_t bytes_size(unsigned field, size_t n)
     return varint_size(field << 3) + varint_size(n) + n;
 }
 
-static void add_bytes(struct buf *out, unsigned field, const void *p, size_t n)
+static void add_bytes(char **to, unsigned field, const void *p, size_t n)
 {
-    add_tag(out, field, WIRE_BYTES);
-    add_varint(out, n);
-    buf_add(out, p, n);
+    add_tag(to, field, WIRE_BYTES);
+    add_varint(to, n);
+    add_raw(to, p, n);
 }
 
-static void add_text(struct buf *out, unsigned field, struct str s)
+static void add_text(char **to, unsigned field, struct str s)
 {
-    add_bytes(out, field, s.p, s.n);
+    add_bytes(to, field, s.p, s.n);
 }
 
-static void add_fixed(struct buf *out, unsigned field, uint64_t v, unsigned bytes)
+static void add_fixed(char **to, unsigned field, uint64_t v, unsigned bytes)
 {
-    char little[8];
-
+    add_tag(to, field, bytes == 8 ? WIRE_FIXED64 : WIRE_FIXED32);
     for (unsigned i = 0; i < bytes; i++)
-        little[i] = (char)(v >> (8 * i));
-    add_tag(out, field, bytes == 8 ? WIRE_FIXED64 : WIRE_FIXED32);
-    buf_add(out, little, bytes);
+        *(*to)++ = (char)(v >> (8 * i));
 }
 
 static size_t value_size(const struct span_attribute *a)
@@ -107,19 +102,22 @@ static size_t attribute_size(const struct span_attribute *a)
     return bytes_size(KEY_VALUE_KEY, strlen(a->key)) + bytes_size(KEY_VALUE_VALUE, value_size(a));
 }
 
-static void add_attribute(struct buf *out, unsigned field, const struct span_attribute *a)
+static void add_attribute(char **to, unsigned field, const struct span_attribute *a)
 {
-    add_tag(out, field, WIRE_BYTES);
-    add_varint(out, attribute_size(a));
-    add_text(out, KEY_VALUE_KEY, str_of(a->key));
-    add_tag(out, KEY_VALUE_VALUE, WIRE_BYTES);
-    add_varint(out, value_size(a));
+    struct str key = str_of(a->key);
+    size_t value = value_size(a);
+
+    add_tag(to, field, WIRE_BYTES);
+    add_varint(to, bytes_size(KEY_VALUE_KEY, key.n) + bytes_size(KEY_VALUE_VALUE, value));
+    add_text(to, KEY_VALUE_KEY, key);
+    add_tag(to, KEY_VALUE_VALUE, WIRE_BYTES);
+    add_varint(to, value);
     if (a->text.p) {
-        add_text(out, ANY_STRING, a->text);
+        add_text(to, ANY_STRING, a->text);
         return;
     }
-    add_tag(out, ANY_INT, WIRE_VARINT);
-    add_varint(out, (uint64_t)a->number);
+    add_tag(to, ANY_INT, WIRE_VARINT);
+    add_varint(to, (uint64_t)a->number);
 }
 
 /* Fields of type string must be UTF-8, or a receiver refuses the whole request. */
@@ -166,73 +164,98 @@ struct str span_uri(struct str uri, struct arena *mem)
     return arena_printf(mem, "%.*s%.*s", (int)scheme + 3, uri.p, STR_ARG(rest));
 }
 
-static void add_name(struct buf *out, const struct span *s)
+static void add_name(char **to, const struct span *s)
 {
     struct str method = valid_text(s->method), target = valid_text(s->target);
 
-    add_tag(out, SPAN_NAME, WIRE_BYTES);
-    add_varint(out, method.n + (s->target.p ? 1 + target.n : 0));
-    buf_addstr(out, method);
+    add_tag(to, SPAN_NAME, WIRE_BYTES);
+    add_varint(to, method.n + (s->target.p ? 1 + target.n : 0));
+    add_raw(to, method.p, method.n);
     if (!s->target.p)
         return;
-    buf_addc(out, ' ');
-    buf_addstr(out, target);
+    *(*to)++ = ' ';
+    add_raw(to, target.p, target.n);
 }
 
-static void add_link(struct buf *out, const struct trace_context *link)
+static void add_link(char **to, const struct trace_context *link)
 {
     size_t n = bytes_size(LINK_TRACE_ID, sizeof(link->trace_id)) +
                bytes_size(LINK_SPAN_ID, sizeof(link->span_id)) + 1 + 4;
 
-    add_tag(out, SPAN_LINKS, WIRE_BYTES);
-    add_varint(out, n);
-    add_bytes(out, LINK_TRACE_ID, link->trace_id, sizeof(link->trace_id));
-    add_bytes(out, LINK_SPAN_ID, link->span_id, sizeof(link->span_id));
-    add_fixed(out, LINK_FLAGS, link->flags | FLAG_REMOTE_IS_KNOWN | FLAG_IS_REMOTE, 4);
+    add_tag(to, SPAN_LINKS, WIRE_BYTES);
+    add_varint(to, n);
+    add_bytes(to, LINK_TRACE_ID, link->trace_id, sizeof(link->trace_id));
+    add_bytes(to, LINK_SPAN_ID, link->span_id, sizeof(link->span_id));
+    add_fixed(to, LINK_FLAGS, link->flags | FLAG_REMOTE_IS_KNOWN | FLAG_IS_REMOTE, 4);
 }
 
-static void add_error_status(struct buf *out)
+static void add_error_status(char **to)
 {
-    add_tag(out, SPAN_STATUS, WIRE_BYTES);
-    add_varint(out, 2);
-    add_tag(out, STATUS_CODE, WIRE_VARINT);
-    add_varint(out, STATUS_CODE_ERROR);
+    add_tag(to, SPAN_STATUS, WIRE_BYTES);
+    add_varint(to, 2);
+    add_tag(to, STATUS_CODE, WIRE_VARINT);
+    add_varint(to, STATUS_CODE_ERROR);
 }
 
-static void write_fields(const struct span *s, struct buf *out)
+static void write_fields(const struct span *s, char **to)
 {
     unsigned flags = s->context.flags | FLAG_REMOTE_IS_KNOWN;
 
-    add_bytes(out, SPAN_TRACE_ID, s->context.trace_id, sizeof(s->context.trace_id));
-    add_bytes(out, SPAN_SPAN_ID, s->context.span_id, sizeof(s->context.span_id));
+    add_bytes(to, SPAN_TRACE_ID, s->context.trace_id, sizeof(s->context.trace_id));
+    add_bytes(to, SPAN_SPAN_ID, s->context.span_id, sizeof(s->context.span_id));
     if (s->state.p)
-        add_text(out, SPAN_TRACE_STATE, s->state);
+        add_text(to, SPAN_TRACE_STATE, s->state);
     if (s->parent)
-        add_bytes(out, SPAN_PARENT_SPAN_ID, s->parent->span_id, sizeof(s->parent->span_id));
-    add_name(out, s);
-    add_tag(out, SPAN_KIND, WIRE_VARINT);
-    add_varint(out, s->kind);
-    add_fixed(out, SPAN_START, (uint64_t)s->start_us * 1000, 8);
-    add_fixed(out, SPAN_END, (uint64_t)s->end_us * 1000, 8);
+        add_bytes(to, SPAN_PARENT_SPAN_ID, s->parent->span_id, sizeof(s->parent->span_id));
+    add_name(to, s);
+    add_tag(to, SPAN_KIND, WIRE_VARINT);
+    add_varint(to, s->kind);
+    add_fixed(to, SPAN_START, (uint64_t)s->start_us * 1000, 8);
+    add_fixed(to, SPAN_END, (uint64_t)s->end_us * 1000, 8);
     for (size_t i = 0; i < s->n_attributes; i++)
-        add_attribute(out, SPAN_ATTRIBUTES, &s->attributes[i]);
+        add_attribute(to, SPAN_ATTRIBUTES, &s->attributes[i]);
     if (s->link)
-        add_link(out, s->link);
+        add_link(to, s->link);
     if (s->is_error)
-        add_error_status(out);
-    add_fixed(out, SPAN_FLAGS, s->parent && s->parent_is_remote ? flags | FLAG_IS_REMOTE : flags,
-              4);
+        add_error_status(to);
+    add_fixed(to, SPAN_FLAGS, s->parent && s->parent_is_remote ? flags | FLAG_IS_REMOTE : flags, 4);
 }
 
+#define FIELD_MOST 32 /* tags, lengths and numbers of one field */
+
+/* At least the bytes of write_fields(). */
+static size_t most_bytes(const struct span *s)
+{
+    size_t n = 16 * FIELD_MOST + s->state.n + s->method.n + s->target.n;
+
+    for (size_t i = 0; i < s->n_attributes; i++)
+        n += FIELD_MOST + strlen(s->attributes[i].key) + s->attributes[i].text.n;
+    return n;
+}
+
+static char *room_for(struct buf *out, size_t n)
+{
+    char *room = buf_room(out, n);
+
+    if (!room)
+        die("spans need %zu bytes more than their ceiling; this is a bug, please report it", n);
+    return room;
+}
+
+/* The length stands before the fields.  It gets the bytes of the longest length; if it needs fewer, the
+ * fields move. */
 void span_write(const struct span *s, struct buf *out)
 {
-    static struct buf scratch; /* used on the loop alone */
+    size_t most = most_bytes(s), head = bytes_size(SCOPE_SPANS_SPANS, most) - most;
+    char *room = room_for(out, head + most), *at = room, *end = room + head;
 
-    if (!scratch.max)
-        buf_init(&scratch, 64 * 1024);
-    buf_reset(&scratch);
-    write_fields(s, &scratch);
-    add_bytes(out, SCOPE_SPANS_SPANS, scratch.p, scratch.n);
+    write_fields(s, &end);
+    size_t n = (size_t)(end - room) - head;
+    add_tag(&at, SCOPE_SPANS_SPANS, WIRE_BYTES);
+    add_varint(&at, n);
+    if (at != room + head)
+        memmove(at, room + head, n);
+    buf_grown(out, (size_t)(at - room) + n);
 }
 
 void span_write_head(struct str version, struct str instance, size_t spans, struct buf *out)
@@ -249,19 +272,21 @@ void span_write_head(struct str version, struct str instance, size_t spans, stru
     size_t scope_spans = bytes_size(SCOPE_SPANS_SCOPE, scope) + spans;
     size_t all = bytes_size(RESOURCE_SPANS_RESOURCE, resource_size) +
                  bytes_size(RESOURCE_SPANS_SCOPE_SPANS, scope_spans);
+    char *room = room_for(out, resource_size + scope + 8 * FIELD_MOST), *at = room;
 
-    add_tag(out, REQUEST_RESOURCE_SPANS, WIRE_BYTES);
-    add_varint(out, all);
-    add_tag(out, RESOURCE_SPANS_RESOURCE, WIRE_BYTES);
-    add_varint(out, resource_size);
+    add_tag(&at, REQUEST_RESOURCE_SPANS, WIRE_BYTES);
+    add_varint(&at, all);
+    add_tag(&at, RESOURCE_SPANS_RESOURCE, WIRE_BYTES);
+    add_varint(&at, resource_size);
     for (size_t i = 0; i < countof(resource); i++)
-        add_attribute(out, RESOURCE_ATTRIBUTES, &resource[i]);
-    add_tag(out, RESOURCE_SPANS_SCOPE_SPANS, WIRE_BYTES);
-    add_varint(out, scope_spans);
-    add_tag(out, SCOPE_SPANS_SCOPE, WIRE_BYTES);
-    add_varint(out, scope);
-    add_text(out, SCOPE_NAME, STR("holdfast"));
-    add_text(out, SCOPE_VERSION, version);
+        add_attribute(&at, RESOURCE_ATTRIBUTES, &resource[i]);
+    add_tag(&at, RESOURCE_SPANS_SCOPE_SPANS, WIRE_BYTES);
+    add_varint(&at, scope_spans);
+    add_tag(&at, SCOPE_SPANS_SCOPE, WIRE_BYTES);
+    add_varint(&at, scope);
+    add_text(&at, SCOPE_NAME, STR("holdfast"));
+    add_text(&at, SCOPE_VERSION, version);
+    buf_grown(out, (size_t)(at - room));
 }
 
 /* Reading. */
