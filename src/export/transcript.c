@@ -108,7 +108,7 @@ static void write_lineage(struct export_writer *w, struct buf *out)
     buf_addz(out, "\n");
 }
 
-/* What follows is not redacted, and who passes it on has to know. */
+/* Warns the reader that the bodies below are not redacted, before the transcript is passed on. */
 static void write_completeness(struct export_writer *w, struct buf *out)
 {
     struct session_setup setup;

@@ -99,8 +99,8 @@ static bool role_of_key(struct sharing_call *c, struct store *store, struct str 
     return true;
 }
 
-/* A code that nobody has used, and a hand-over, still need the right of their maker: a key that was
- * revoked since then must not give a session away.  Who has joined stays. */
+/* The maker of an unused code, or of a hand-over, must still have the right to share: a key that was
+ * revoked since then must not give a session away.  Callers that have joined keep their access. */
 static bool check_maker(struct sharing_call *c, struct store *store, struct error *err)
 {
     struct str id = c->found->made_by, kind = str_split(&id, ':');
